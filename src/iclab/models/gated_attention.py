@@ -1,0 +1,140 @@
+"""The gated linear attention family: Mamba, the linear Transformer and their relatives, one to many layers.
+
+| here              | paper         | meaning                                                         |
+| ----------------- | ------------- | --------------------------------------------------------------- |
+| columns[t]        | p_t           | column t of the prompt; the last is the query                   |
+| W_B, W_C          | W_B, W_C      | key and query weights, (state, width) each, state = width       |
+| gate.w            | w             | gate weights                                                    |
+| scores[i]         | p_i^T W_B^T W_C p_query | attention score of token i                            |
+| gates[i]          | G_{i,l+1}     | how much of token i reaches the query                           |
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from iclab.models.embedding import LabelEmbedding
+from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
+from iclab.models.gates import MEMBERS, GateParams, gates, init_gate
+from iclab.prompts.context import Prompt
+from iclab.specs import number, part, require_choice, require_count, require_range, spec
+
+
+class LayerParams(NamedTuple):
+    """Trainable weights of one layer."""
+
+    W_B: Float[Array, "state width"]
+    W_C: Float[Array, "state width"]
+    gate: GateParams
+
+
+class Intermediates(NamedTuple):
+    """What a probe may look at, seen from the query, in every layer."""
+
+    scores: Float[Array, "layers tokens"]
+    gates: Float[Array, "layers tokens"]
+
+
+@spec
+class GatedAttention:
+    """`F = sum_i G_{i,l+1} y_i p_i^T W_B^T W_C p_query`, read off the label coordinate of the query's column.
+
+    Deeper stacks add each layer's output to its input: `P <- P + o`, `o_t = sum_{i<=t} G_{i,t} p_i p_i^T W_B^T W_C p_t`.
+    Reference: li2025mamba, eq. 3 and appendix E.6; `iclab.models.gates` has the members.
+
+    Differs from the paper: the state has width d+1, not l+1, and starts at 0 (eq. 3 is false otherwise).
+    """
+
+    member: str = "mamba"
+    """Which member of the family: linear, mamba, retnet, gated_retention, mamba2, mamba2_step, gla."""
+    layers: int = 1
+    """Depth of the stack."""
+    gate_per_channel: bool = False
+    """One gate for each value channel (li2025mamba, eq. 1) instead of one for all; the same F in one layer."""
+    form: str = "sum"
+    """How the sequence is computed: sum (direct), recurrence (state by state), chunked (linear in length)."""
+    chunk: int = 64
+    """Tokens in a chunk of the chunked form."""
+    normalise: bool = False
+    """Divide each layer's output by the number of tokens; a deep linear Transformer diverges without."""
+    init_scale: float = number(0.2)
+    """delta: starting value of the first d diagonal entries of W_B and W_C."""
+    retention: float = number(0.9)
+    """g: decay of retnet."""
+    temperature: float = number(16.0)
+    """Root taken of gated_retention's gate."""
+    embedding: LabelEmbedding = part(LabelEmbedding)
+    """How labels enter the columns."""
+
+    def check(self) -> None:
+        require_choice(self, "member", MEMBERS)
+        require_choice(self, "form", ("sum", "recurrence", "chunked"))
+        require_count(self, "layers", 1)
+        require_count(self, "chunk", 1)
+        require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
+        require_range(self, "retention", 0, 1, open_low=True)
+        require_range(self, "temperature", 0, float("inf"), open_low=True, open_high=True)
+
+    def init(self, key: Array, dimension: int) -> tuple[LayerParams, ...]:
+        """Weights before training (li2025mamba, algorithm 1)."""
+        width = dimension + self.embedding.size
+        delta = jnp.diag(jnp.where(jnp.arange(width) < dimension, self.init_scale, 0.0)).astype(float)
+        keys = jax.random.split(key, self.layers)
+        return tuple(LayerParams(delta, delta, init_gate(self.member, self.gate_per_channel, width, k)) for k in keys)
+
+    def apply(self, params: tuple[LayerParams, ...], columns: Float[Array, "tokens width"]
+              ) -> tuple[Float[Array, ""], Intermediates]:
+        """The output for one prompt's query and what led to it."""
+        label = self.embedding.label_index(columns.shape[1])
+        scale = 1.0 / columns.shape[0] if self.normalise else 1.0
+        seen = []
+        for layer in params[:-1]:
+            streams = self.streams(layer, columns)
+            seen.append(self._query_view(layer, streams, columns, label))
+            columns = columns + scale * self.sequence(streams)
+        streams = self.streams(params[-1], columns)
+        scores, weights, reached = self._query_view(params[-1], streams, columns, label)
+        seen.append((scores, weights, reached))
+        if self.form == "sum":
+            output = jnp.einsum("i,i->", reached, columns[:, label])
+        else:
+            output = self.sequence(streams)[-1, label]
+        output = (columns[-1, label] + scale * output) * self.embedding.norm
+        scores, weights, _ = zip(*seen, strict=True)
+        return output, Intermediates(jnp.stack(scores), jnp.stack(weights))
+
+    def __call__(self, params: tuple[LayerParams, ...], prompt: Prompt) -> tuple[Float[Array, ""], Intermediates]:
+        """`apply` on one prompt through the model's embedding."""
+        return self.apply(params, self.embedding.columns(prompt.x, prompt.y))
+
+    def streams(self, layer: LayerParams, columns: Float[Array, "tokens width"]) -> Streams:
+        """Keys, queries, values and gates of a layer."""
+        gate = gates(self.member, layer.gate, columns, self.retention, self.temperature)
+        return Streams(columns @ layer.W_B.T, columns @ layer.W_C.T, columns, gate)
+
+    def sequence(self, streams: Streams) -> Float[Array, "tokens width"]:
+        """Outputs at every token, in the form that the spec asks for."""
+        if self.form == "recurrence":
+            return recurrence(streams)
+        return chunked(streams, self.chunk) if self.form == "chunked" else direct_sum(streams)
+
+    def _query_view(self, layer: LayerParams, streams: Streams, columns: Float[Array, "tokens width"], label: int
+                    ) -> tuple[Any, Any, Any]:
+        """Scores, gates and their product as seen from the query (the last token), on the label channel."""
+        # Forming W_B^T W_C once beats two products with every prompt.
+        scores = columns @ ((layer.W_B.T @ layer.W_C) @ columns[-1])
+        gate = streams.gates
+        per_channel = gate.intake.shape[1] > 1
+        decay = gate.log_decay[:, label] if per_channel else gate.log_decay[:, 0]
+        intake = gate.intake[:, label] if per_channel else gate.intake[:, 0]
+        kept = reach(decay)
+        if kept.shape[1] == 1:
+            weights = intake * kept[:, 0]
+            return scores, weights, weights * scores
+        # A gate on the key axis has no single value; its mean over the axis is shown, the output uses all of it.
+        reached = jnp.einsum("ik,ik,k->i", kept, streams.keys, streams.queries[-1])
+        return scores, kept.mean(axis=1), reached

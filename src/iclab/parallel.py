@@ -1,0 +1,41 @@
+"""Independent compiled programs side by side, one a core.
+
+A pack of a few models fits a core's cache and XLA gains little from splitting its small operations over cores, so
+several packs in threads finish sooner than one wide pack (benchmarks/ensemble_width.py measures it).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = None) -> Iterator[tuple[int, B]]:
+    """Yield `(index, function(item))` as they finish; an interruption cancels what has not begun."""
+    items = list(items)
+    pool = ThreadPoolExecutor(max_workers=workers or cores())
+    try:
+        futures = {pool.submit(function, item): index for index, item in enumerate(items)}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def mapped(function: Callable[[A], B], items: Iterable[A], workers: int | None = None) -> list[B]:
+    """Like `map`, in threads, in order."""
+    items = list(items)
+    results: list[B | None] = [None] * len(items)
+    for index, result in each(function, items, workers):
+        results[index] = result
+    return results  # type: ignore[return-value]

@@ -1,0 +1,144 @@
+"""Error probes: how often a predictor is wrong, with an interval.
+
+A predictor is any callable that maps a batch of prompts (`iclab.prompts.Prompt`) to one score each. An error is
+z F <= 0: an output of exactly zero is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy import stats
+
+from iclab.errors import SpecError, require
+from iclab.parallel import mapped
+from iclab.prompts.context import Prompt
+from iclab.prompts.randomness import as_key, fold
+
+Predictor = Callable[[Prompt], Any]
+TEST_STREAM = 3
+TEST_BATCH = 500
+
+
+class ErrorRate(NamedTuple):
+    """How often a predictor errs on fresh prompts."""
+
+    error: float
+    low: float
+    high: float
+    hinge: float
+    """Mean of max(0, 1 - z F)."""
+    prompts: int
+
+
+class Interval(NamedTuple):
+    """A mean and the ends of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def measure_error(predictor: Predictor, prompts: Any, *, count: int = 10_000, seed: int = 0,
+                  level: float = 0.95) -> ErrorRate:
+    """Error of any predictor on `count` fresh prompts, with a Wilson interval.
+
+    The predictor sees NumPy arrays, so it may be anything: a trained run, a reference, a PyTorch module, a function.
+    """
+    require(count >= 1, "count", count, "be at least 1")
+    wrong, hinge = 0, 0.0
+    draw = jax.jit(lambda key, size: prompts.sample(key, size), static_argnums=1)
+    for number, start in enumerate(range(0, count, TEST_BATCH)):
+        size = min(TEST_BATCH, count - start)
+        batch = draw(fold(as_key(seed), number, TEST_STREAM), size).numpy()
+        scores = np.asarray(predictor(batch), dtype=float)
+        if scores.shape != (size,):
+            raise SpecError(f"predictor must return one score a prompt, shape ({size},), got shape {scores.shape}")
+        margins = scores * batch.label
+        wrong += int(np.sum(~(margins > 0)))
+        hinge += float(np.maximum(0.0, 1.0 - margins).sum())
+    low, high = wilson(wrong, count, level)
+    return ErrorRate(wrong / count, low, high, hinge / count, count)
+
+
+@partial(jax.jit, static_argnames=("count",))
+def _errors(model: Any, params: Any, tests: Any, seed: Array, count: int) -> Float[Array, "tests 2"]:
+    """Error and hinge of one model on each of a stack of test distributions, on the same random bits."""
+    batches = -(-count // TEST_BATCH)
+
+    def one_test(test: Any) -> Float[Array, " 2"]:
+        keys = fold(as_key(seed), jnp.arange(batches, dtype=jnp.uint32), TEST_STREAM)
+
+        def body(carry: Any, key: Any) -> Any:
+            total, bits = carry
+            batch = test.prompts(bits)
+            outputs, _ = jax.vmap(model, in_axes=(None, 0))(params, batch)
+            margins = outputs * batch.label
+            wrong = jnp.where(margins > 0, 0.0, 1.0).mean()
+            total = total + jnp.stack([wrong, jnp.maximum(0.0, 1.0 - margins).mean()])
+            return (total, test.bits(key, TEST_BATCH)), None
+
+        start = (jnp.zeros(2), test.bits(jax.tree.map(lambda k: k[0], keys), TEST_BATCH))
+        ahead = jax.tree.map(lambda k: jnp.roll(k, -1), keys)
+        return jax.lax.scan(body, start, ahead)[0][0] / batches
+
+    return jax.lax.map(one_test, tests)
+
+
+def model_errors(models: Sequence[Any], tests: Sequence[Any], *, count: int = 10_000,
+                 seeds: Sequence[int] | None = None, measure: str = "error") -> Float[np.ndarray, "models tests"]:
+    """Error (or `hinge`) of many trained runs on many test distributions, compiled.
+
+    Tests that differ only in numbers share a program; run i draws its test prompts with `seeds[i]`, the same bits in
+    every test. `count` is rounded up to whole batches of 500.
+    """
+    seeds = list(range(len(models))) if seeds is None else list(seeds)
+    column = {"error": 0, "hinge": 1}[measure]
+    result = np.full((len(models), len(tests)), np.nan)
+    groups: dict[Any, list[int]] = {}
+    for index, test in enumerate(tests):
+        groups.setdefault(jax.tree.structure(test), []).append(index)
+    jobs = []
+    for group in groups.values():
+        stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(tests[i] for i in group))
+        jobs += [(row, group, stacked) for row in range(len(models))]
+
+    def job(item: Any) -> None:
+        row, group, stacked = item
+        trained = models[row]
+        measured = _errors(trained.run.model, trained.params, stacked, jnp.uint32(seeds[row]), count)
+        result[row, group] = np.asarray(measured)[:, column]
+
+    compiled_first: dict[Any, Any] = {}
+    rest = []
+    for item in jobs:  # One job of each program first, so that threads do not compile the same program twice.
+        shape = jax.tree.structure((models[item[0]].run.model, models[item[0]].params, item[2])), len(item[1])
+        if shape in compiled_first:
+            rest.append(item)
+        else:
+            compiled_first[shape] = item
+    mapped(job, compiled_first.values())
+    mapped(job, rest)
+    return result
+
+
+def wilson(wrong: int, count: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval for a fraction."""
+    interval = stats.binomtest(wrong, count).proportion_ci(level, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def seed_interval(values: Any, level: float = 0.95) -> Interval:
+    """Mean over seeds with Student's interval; one seed has no interval (its ends are NaN)."""
+    values = np.asarray(values, dtype=float)
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Interval(mean, np.nan, np.nan)
+    half = float(stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return Interval(mean, mean - half, mean + half)

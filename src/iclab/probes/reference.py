@@ -1,0 +1,71 @@
+"""What the prompt allows: the floor below which no blind learner goes, and the Bayes predictor.
+
+Reference: ours; none of the papers draws them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from iclab.prompts.attacks import label_rule
+from iclab.prompts.context import Prompt
+
+
+def information_floor(prompts: Any, prompt_length: int | None = None) -> float:
+    """`(1 - decisive (1 - outlier))^l / 2`: least error of a learner that does not know the poisoned labels' rule.
+
+    Without one clean decisive example both orientations of the task are equally likely. Who knows that poisoned labels
+    are flipped can turn them back and go below.
+    """
+    length = prompts.prompt_length if prompt_length is None else prompt_length
+    return float((1.0 - prompts.decisive_fraction * (1.0 - prompts.outlier_fraction)) ** length / 2.0)
+
+
+def bayes_predictor(prompts: Any, *, knows_rule: bool = False) -> Any:
+    """The predictor that knows the patterns but not the task, for prompts of this distribution.
+
+    It weighs every partner pattern and orientation by the context's patterns and labels and returns the log odds of
+    the label +1. Poisoned examples' labels are ignored, or weighed by their rule when `knows_rule`. Ties say +1: the
+    label is then a fair coin, so half of them are wrong.
+    """
+    rule = prompts.label_rule if knows_rule else None
+
+    def predict(batch: Prompt) -> Float[np.ndarray, " batch"]:
+        needed = (jnp.asarray(batch.pattern), jnp.asarray(batch.outlier), jnp.asarray(batch.y), jnp.asarray(batch.x))
+        return np.asarray(_log_odds(*needed, jnp.float32(prompts.decisive_fraction), prompts.task_patterns, rule))
+
+    return predict
+
+
+@partial(jax.jit, static_argnums=(5, 6))
+@partial(jax.vmap, in_axes=(0, 0, 0, 0, None, None, None))
+def _log_odds(pattern: Array, outlier: Array, y: Array, x: Array, decisive: Array, patterns: int, rule: Any) -> Array:
+    """Log odds of one prompt's label over all (partner, orientation), prior uniform over tasks."""
+    query, context = pattern[-1], pattern[:-1]
+    partner = jnp.arange(patterns)[:, None]
+    is_query, is_partner = context[None] == query, context[None] == partner
+    decides = is_query | is_partner
+    elsewhere = (1.0 - decisive) / max(patterns - 2, 1)
+    pattern_weight = jnp.where(decides, decisive / 2.0, elsewhere)
+
+    def log_weight(orientation: float) -> Array:
+        clean = jnp.where(is_query, orientation, -orientation)
+        agrees = jnp.where(decides, (clean == y[:-1]).astype(float), 0.5)
+        poisoned = jnp.full_like(agrees, 0.5)
+        if rule is not None:
+            # A rule may use its coin: the chance of the label seen is the mean over both faces.
+            says = [jax.vmap(lambda c, face=face: label_rule(rule)(c, jnp.full_like(c, face), x[:-1]))(clean) == y[:-1]
+                    for face in (1.0, -1.0)]
+            poisoned = jnp.where(decides, (says[0].astype(float) + says[1]) / 2.0, 0.5)
+        label_weight = jnp.where(outlier[None, :-1], poisoned, agrees)
+        total = jnp.log(jnp.maximum(pattern_weight * label_weight, 1e-30)).sum(axis=1)
+        return jax.nn.logsumexp(jnp.where(jnp.arange(patterns) == query, -jnp.inf, total))
+
+    odds = log_weight(1.0) - log_weight(-1.0)
+    return jnp.where(jnp.abs(odds) < 1e-4, 1e-6, odds)

@@ -1,0 +1,10 @@
+"""Prompts: what a model reads, and the truth about it."""
+
+from iclab.prompts.arrays import ArrayPrompts, from_labelled
+from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS
+from iclab.prompts.classification import Classification
+from iclab.prompts.context import Prompt
+from iclab.prompts.tasks import all_tasks, cyclic_tasks
+
+__all__ = ["LABEL_RULES", "PLACEMENTS", "ArrayPrompts", "Classification", "Prompt", "all_tasks", "cyclic_tasks",
+           "from_labelled"]

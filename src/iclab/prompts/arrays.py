@@ -1,0 +1,113 @@
+"""Prompts from a user's own labelled array: classes are the patterns, any perturbation is the outlier."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from iclab.errors import SpecError, require
+from iclab.prompts.context import Prompt, carried_labels, check_context, draw_roles, stratified_cells
+from iclab.prompts.randomness import Bits, Key, TokenWords, draw_bits, uniform24
+from iclab.prompts.tasks import Task
+from iclab.specs import number, require_count, spec
+
+
+@spec
+class ArrayPrompts:
+    """Prompts whose inputs are rows of a labelled array; make one with `from_labelled`.
+
+    A task is an ordered pair of classes; a context example is a random row of its class, and a poisoned one the same
+    row after the user's perturbation.
+    """
+
+    rows: Float[np.ndarray, "rows dimension"] = number()
+    """The inputs, sorted by class."""
+    poisoned: Float[np.ndarray, "rows dimension"] = number()
+    """The same inputs after the perturbation."""
+    dimension: int
+    """Length of an input vector."""
+    class_sizes: tuple[int, ...]
+    """How many rows each class has."""
+    prompt_length: int = 20
+    """l: context examples in a prompt."""
+    decisive_fraction: float = number(1.0)
+    """Fraction of context examples that belong to one of the task's two classes."""
+    outlier_fraction: float = number(0.0)
+    """Probability that an example is poisoned."""
+    label_rule: str | Callable[..., Any] = "random"
+    """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
+    placement: str = "random"
+    """Where poisoned examples stand: random, far from the query, close to it."""
+    tasks: str | tuple[Task, ...] = "all"
+    """all, cyclic:U, unseen:U, or pairs of class positions."""
+
+    def check(self) -> None:
+        require_count(self, "prompt_length", 1)
+        check_context(self, self.task_patterns)
+
+    @property
+    def task_patterns(self) -> int:
+        """How many classes there are."""
+        return len(self.class_sizes)
+
+    def sample(self, key: Key | Array | int, batch: int) -> Prompt:
+        """Draw a batch of prompts in which every class is asked equally often."""
+        return self.prompts(self.bits(key, batch))
+
+    def bits(self, key: Key | Array | int, batch: int) -> Bits:
+        """The randomness of a batch."""
+        return draw_bits(key, batch, self.prompt_length + 1)
+
+    def prompts(self, bits: Bits) -> Prompt:
+        """The batch of prompts that the bits determine."""
+        cells = stratified_cells(bits, self.tasks, self.task_patterns)
+        return jax.vmap(self._prompt)(cells, bits.tokens)
+
+    def _prompt(self, cell: Int[Array, " 3"], words: TokenWords) -> Prompt:
+        roles = draw_roles(self, self.task_patterns, cell, words)
+        sizes = jnp.asarray(self.class_sizes)
+        starts = jnp.asarray(np.concatenate([[0], np.cumsum(self.class_sizes)[:-1]]))
+        within = (uniform24(words.third) * sizes[roles.pattern]).astype(jnp.int32)
+        row = starts[roles.pattern] + jnp.minimum(within, sizes[roles.pattern] - 1)
+        x = jnp.where(roles.outlier[:, None], jnp.asarray(self.poisoned)[row], jnp.asarray(self.rows)[row])
+        x = x.astype(float)
+        y = carried_labels(roles, self.label_rule, x)
+        return Prompt(x=x, y=y, label=roles.label, pattern=roles.pattern, outlier=roles.outlier, clean=roles.clean,
+                      task=roles.task, irrelevant=row, direction=jnp.zeros_like(row))
+
+
+def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = None,
+                  perturb: Callable[[np.ndarray], np.ndarray] | None = None, **fields: Any) -> ArrayPrompts:
+    """Turn a labelled array into prompts.
+
+    `inputs` is (rows, dimension), `labels` (rows,); `classes` picks and orders the classes (leave some out and use
+    them in a second instance as unseen tasks); `perturb` maps an array of inputs to their poisoned form. Other
+    keywords are the fields of `ArrayPrompts`.
+    """
+    inputs, labels = np.asarray(inputs, dtype=np.float64), np.asarray(labels)
+    require(inputs.ndim == 2, "inputs", inputs.shape, "have shape (rows, dimension)")
+    require(labels.shape == inputs.shape[:1], "labels", labels.shape, f"have shape ({inputs.shape[0]},)")
+    require(bool(np.isfinite(inputs).all()), "inputs", "NaN or infinity", "be finite")
+    classes = list(np.unique(labels)) if classes is None else list(classes)
+    require(len(classes) >= 2, "classes", classes, "name at least two classes")
+    parts = [np.flatnonzero(labels == name) for name in classes]
+    for name, part in zip(classes, parts, strict=True):
+        require(len(part) > 0, "classes", name, "occur in labels")
+    order = np.concatenate(parts)
+    rows = inputs[order]
+    poisoned = rows if perturb is None else np.asarray(perturb(rows.copy()), dtype=np.float64)
+    if poisoned.shape != rows.shape:
+        raise SpecError(f"perturb must keep the shape {rows.shape}, got {poisoned.shape}")
+    known = {f.name for f in dataclasses.fields(ArrayPrompts)}
+    for name in fields:
+        require(name in known, "field", name, f"be one of {', '.join(sorted(known))}")
+    made = ArrayPrompts(rows=rows, poisoned=poisoned, dimension=rows.shape[1],
+                        class_sizes=tuple(len(part) for part in parts), **fields)
+    made.check()
+    return made

@@ -1,0 +1,56 @@
+"""The dictionary: orthonormal pattern directions, and rows that mix them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from iclab.errors import require
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@cache
+def pattern_basis(dimension: int, rotation_seed: int | None, basis: Matrix | None
+                  ) -> Float[np.ndarray, "dimension dimension"] | None:
+    """Orthonormal rows: relevant patterns first, then irrelevant, then outliers; None stands for the axes."""
+    if basis is not None:
+        return np.asarray(basis, float)
+    if rotation_seed is None:
+        return None
+    normal = np.random.default_rng(rotation_seed).standard_normal((dimension, dimension))
+    q, r = np.linalg.qr(normal)
+    return q * np.sign(np.diag(r))
+
+
+def unit_rows(rows: Any) -> Float[Array, "rows columns"]:
+    """Rows scaled to unit length."""
+    matrix = jnp.asarray(rows, float)
+    return matrix / jnp.linalg.norm(matrix, axis=1, keepdims=True)
+
+
+def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
+    """Rows of coefficients must be as many numbers each as there are patterns to mix, and not all zero."""
+    if rows is None:
+        return
+    require(len(rows) > 0 and all(len(row) == columns for row in rows), field, rows,
+            f"be rows of {columns} coefficients")
+    require(all(np.linalg.norm(row) > 0 for row in rows), field, rows, "have no row of zeros")
+    if field == "pattern_mixtures":
+        require(len(rows) >= 2, field, rows, "have at least two rows")
+
+
+def check_basis(basis: Matrix | None, rotation_seed: int | None, dimension: int) -> None:
+    """A user's own basis must be square and orthonormal, and excludes a random rotation."""
+    if basis is None:
+        return
+    require(rotation_seed is None, "rotation_seed", rotation_seed, "be None when basis is given")
+    matrix = np.asarray(basis, float)
+    square = matrix.shape == (dimension, dimension)
+    require(square, "basis", matrix.shape, f"have shape ({dimension}, {dimension})")
+    require(np.allclose(matrix @ matrix.T, np.eye(dimension), atol=1e-6), "basis", "rows that are not",
+            "have orthonormal rows")

@@ -1,0 +1,65 @@
+"""Tasks: ordered pairs of relevant patterns, and the families that training draws from.
+
+Task (a, b) labels pattern a with +1 and pattern b with -1. With M patterns there are M(M-1) tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+from jaxtyping import Int
+
+from iclab.errors import SpecError, require
+
+Task = tuple[int, int]
+
+
+def all_tasks(patterns: int) -> tuple[Task, ...]:
+    """Every ordered pair of different patterns."""
+    return tuple((a, b) for a in range(patterns) for b in range(patterns) if a != b)
+
+
+def cyclic_tasks(patterns: int, shifts: int) -> tuple[Task, ...]:
+    """The cyclic family: task (k-1)M+j maps pattern j to +1 and pattern j+k to -1, for j in [M], k in [shifts].
+
+    Every (pattern, label) occurs `shifts` times (Condition 3.2). Reference: li2024icl, section 3.2.
+    """
+    require(1 <= shifts <= patterns - 1, "tasks (shifts of the cyclic family)", shifts, f"be in [1, {patterns - 1}]")
+    return tuple((j, (j + k) % patterns) for k in range(1, shifts + 1) for j in range(patterns))
+
+
+def parse_tasks(tasks: str | tuple[Task, ...], patterns: int) -> tuple[Task, ...]:
+    """The tasks that a spec's `tasks` field names: `all`, `cyclic:U`, `unseen:U` (those outside it), or a list."""
+    rule = f"be 'all', 'cyclic:U', 'unseen:U' or pairs of different patterns below {patterns}"
+    if isinstance(tasks, str):
+        if tasks == "all":
+            return all_tasks(patterns)
+        match = re.fullmatch(r"(cyclic|unseen):(\d+)", tasks)
+        if match is None:
+            raise SpecError(f"tasks must {rule}, got {tasks!r}")
+        seen = cyclic_tasks(patterns, int(match[2]))
+        if match[1] == "cyclic":
+            return seen
+        unseen = tuple(task for task in all_tasks(patterns) if task not in seen)
+        require(len(unseen) > 0, "tasks", tasks, "leave at least one task outside the cyclic family")
+        return unseen
+    listed = tuple((int(a), int(b)) for a, b in tasks)
+    require(len(listed) > 0, "tasks", tasks, rule)
+    for a, b in listed:
+        require(a != b and 0 <= a < patterns and 0 <= b < patterns, "tasks", (a, b), rule)
+    return listed
+
+
+@cache
+def query_cells(tasks: tuple[Task, ...]) -> Int[np.ndarray, "cells 5"]:
+    """Every way to ask a query, two a task, sorted by query pattern and label.
+
+    Rows (query pattern, partner pattern, label, first row of the same query and label, how many such rows).
+    """
+    rows = [(a, b, 1) for a, b in tasks] + [(b, a, -1) for a, b in tasks]
+    rows.sort(key=lambda row: (row[0], row[2]))
+    asked = [(row[0], row[2]) for row in rows]
+    return np.array([(*row, asked.index(ask), asked.count(ask)) for row, ask in zip(rows, asked, strict=True)],
+                    dtype=np.int32)

@@ -1,0 +1,160 @@
+"""What a spec is: a frozen dataclass that is also a JAX pytree.
+
+Fields made by `number` are leaves: one compiled program serves all their values, and a stack of specs that differ
+only in them is an ensemble. All other fields are structure: they set shapes and code paths.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import json
+import typing
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+import numpy as np
+
+from iclab.errors import SpecError, require
+
+T = TypeVar("T")
+
+
+def number(default: Any = dataclasses.MISSING) -> Any:
+    """A field whose value is a leaf: it may vary inside one compiled program."""
+    return dataclasses.field(default=default, metadata={"leaf": True})
+
+
+def part(factory: Callable[[], Any]) -> Any:
+    """A field that is itself a spec."""
+    return dataclasses.field(default_factory=factory, metadata={"leaf": True})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(number, part, dataclasses.field))
+def spec(cls: type[T]) -> type[T]:
+    """Make a class a frozen keyword-only dataclass and a pytree; `check`, if defined, runs on concrete values."""
+
+    def __post_init__(self: Any) -> None:
+        if is_concrete(self) and hasattr(self, "check"):
+            self.check()
+
+    cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
+    made = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    fields = dataclasses.fields(made)  # type: ignore[arg-type]
+    leaves = [f.name for f in fields if f.metadata.get("leaf")]
+    structure = [f.name for f in fields if not f.metadata.get("leaf")]
+    jax.tree_util.register_dataclass(made, data_fields=leaves, meta_fields=structure)
+    return made
+
+
+def is_concrete(spec_: Any) -> bool:
+    """Whether every number in the spec is a plain number (false for a stack of specs or inside a traced function)."""
+    return all(isinstance(leaf, (bool, int, float, np.generic)) for leaf in jax.tree.leaves(spec_))
+
+
+def require_range(spec_: Any, field: str, low: float, high: float, *, open_low: bool = False,
+                  open_high: bool = False) -> None:
+    """Require a number field to lie in an interval, closed unless an end is said to be open."""
+    value = getattr(spec_, field)
+    above = value > low if open_low else value >= low
+    below = value < high if open_high else value <= high
+    left, right = "(" if open_low else "[", ")" if open_high else "]"
+    require(bool(above and below), field, value, f"be in {left}{low:g}, {high:g}{right}")
+
+
+def require_count(spec_: Any, field: str, least: int) -> None:
+    """Require an integer field to be at least `least`."""
+    value = getattr(spec_, field)
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    require(whole and value >= least, field, value, f"be a whole number >= {least}")
+
+
+def require_choice(spec_: Any, field: str, choices: typing.Iterable[str]) -> None:
+    """Require a field to be one of the named choices."""
+    value, choices = getattr(spec_, field), tuple(choices)
+    require(value in choices, field, value, f"be one of {', '.join(choices)}")
+
+
+def replace(spec_: T, **changes: Any) -> T:
+    """A copy of the spec with some fields changed; an unknown field is refused."""
+    known = [f.name for f in dataclasses.fields(spec_)]  # type: ignore[arg-type]
+    for name in changes:
+        if name not in known:
+            raise SpecError(f"{type(spec_).__name__} has no field {name!r}; it has {', '.join(known)}")
+    return dataclasses.replace(spec_, **changes)  # type: ignore[type-var]
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """`module:name#hash` of a user's function: its name and the hash of its source."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = repr(function)
+    return f"{function.__module__}:{function.__qualname__}#{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+
+
+def to_json(value: Any) -> Any:
+    """A spec as plain JSON values; each spec carries its class name as `kind_of_spec`, a function its name and hash."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        named = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"kind_of_spec": type(value).__name__, **named}
+    if isinstance(value, (tuple, list)):
+        return [to_json(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return {"array": list(value.shape), "sha256": hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if callable(value):
+        return function_name(value)
+    return value
+
+
+def from_json(data: Any, kinds: dict[str, type]) -> Any:
+    """The spec that `to_json` described; `kinds` names the classes that are allowed."""
+    if isinstance(data, dict):
+        data = dict(data)
+        name = data.pop("kind_of_spec", None)
+        if name not in kinds:
+            raise SpecError(f"kind_of_spec must be one of {', '.join(kinds)}, got {name!r}")
+        cls = kinds[name]
+        known = {f.name for f in dataclasses.fields(cls)}
+        for field in data:
+            if field not in known:
+                raise SpecError(f"{name} has no field {field!r}; it has {', '.join(sorted(known))}")
+        return cls(**{field: from_json(item, kinds) for field, item in data.items()})
+    if isinstance(data, list):
+        return tuple(from_json(item, kinds) for item in data)
+    return data
+
+
+def canonical(value: Any) -> str:
+    """One text for equal specs: sorted JSON, numbers as floats where the field is a float."""
+    return json.dumps(_plain(to_json(value)), sort_keys=True, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
+
+
+@cache
+def field_help(cls: type) -> dict[str, str]:
+    """The docstring that stands under each field of a spec class."""
+    import ast
+    import textwrap
+
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    body = tree.body[0].body  # type: ignore[attr-defined]
+    found = {}
+    for here, after in zip(body, body[1:], strict=False):
+        if isinstance(here, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            found[here.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
+    return found

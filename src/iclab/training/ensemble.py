@@ -1,0 +1,239 @@
+"""Many runs, few programs: runs that differ only in numbers are stacked and trained together.
+
+Runs of one structure are cut into packs of a fixed width (the last one padded), each pack is one `vmap` of the
+training loop, and packs run in threads, one a core. Runs that see the same prompts in the same order (equal prompts
+and data seed) draw them once for the pack: common random numbers, for comparing settings.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from iclab.parallel import each
+from iclab.training.run import Run
+from iclab.training.sgd import Batch, Probe, State, begin, pipelined, sgd_step, step_keys, stretch
+
+WIDTH = 4
+"""Runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
+SHARED_WIDTH = 16
+"""Runs in a pack that share their prompts; wider, because drawing is paid once for all."""
+
+Progress = Callable[[int, int], None]
+"""`(steps done, steps in all)`, over all runs."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run."""
+
+    run: Run
+    params: Any
+    optimizer: Any
+    steps: np.ndarray
+    """Step number of each record."""
+    loss: np.ndarray
+    """Mean training loss over the steps of each record."""
+    probes: Any = None
+    """What the probe returned at each record, stacked along the first axis."""
+
+    @property
+    def status(self) -> str:
+        """`trained`, or `diverged at step N` when the loss or a weight stopped being a number."""
+        bad = ~np.isfinite(self.loss)
+        if bad.any():
+            return f"diverged at step {int(self.steps[np.argmax(bad)])}"
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(self.params)):
+            return f"diverged at step {int(self.steps[-1])}"
+        return "trained"
+
+    def predict(self, prompts: Any) -> np.ndarray:
+        """Scores of a batch of prompts: a trained run is a predictor."""
+        return np.asarray(_scores(self.run.model, self.params, prompts))
+
+    def look(self, prompts: Any) -> tuple[np.ndarray, Any]:
+        """Scores and the model's named intermediates for a batch of prompts."""
+        return jax.tree.map(np.asarray, _outputs(self.run.model, self.params, prompts))
+
+    __call__ = predict
+
+
+@jax.jit
+def _outputs(model: Any, params: Any, prompts: Any) -> Any:
+    return jax.vmap(model, in_axes=(None, 0))(params, prompts)
+
+
+@jax.jit
+def _scores(model: Any, params: Any, prompts: Any) -> Any:
+    return jax.vmap(model, in_axes=(None, 0))(params, prompts)[0]
+
+
+def train(run: Run, *, probe: Probe | None = None, progress: Progress | None = None) -> Trained:
+    """Train one model."""
+    return train_many([run], probe=probe, progress=progress, width=1)[0]
+
+
+def train_many(runs: Sequence[Run], *, probe: Probe | None = None, progress: Progress | None = None,
+               width: int | None = None, workers: int | None = None,
+               finished: Callable[[int, Trained], None] | None = None) -> list[Trained]:
+    """Train many models; the result of each is that of training it alone.
+
+    `finished(index, trained)` is called as soon as a run is done, so that it can be kept. `width` fixes the number of
+    runs in a pack, `workers` the number of packs at work.
+    """
+    runs = list(runs)
+    packs = [pack for group in _by_structure(runs) for pack in _packs(runs, group, width)]
+    meter = _Meter(sum(runs[i].training.steps for pack in packs for i in set(pack.members)), progress)
+    programs: dict[Any, _Program] = {}
+    for pack in packs:
+        programs.setdefault(pack.program_key, _Program(pack, probe))
+    results: list[Trained | None] = [None] * len(runs)
+    stop = threading.Event()
+    try:
+        for index, done in each(lambda pack: programs[pack.program_key].train(pack, meter, stop), packs, workers):
+            for member, trained in zip(packs[index].members, done, strict=True):
+                if results[member] is None:
+                    results[member] = trained
+                    if finished is not None:
+                        finished(member, trained)
+    finally:
+        stop.set()
+    return results  # type: ignore[return-value]
+
+
+class Interrupted(Exception):
+    """Another pack failed or the user stopped the work."""
+
+
+@dataclass(frozen=True)
+class _Pack:
+    runs: tuple[Run, ...]
+    members: tuple[int, ...]
+    shared: bool
+
+    @property
+    def program_key(self) -> Any:
+        return jax.tree.structure(self.runs[0]), len(self.runs), self.shared
+
+    def parts(self) -> tuple[Any, Any]:
+        """What each run has of its own, stacked; and where the prompts come from, stacked unless it is shared."""
+        own = _stack([(run.model, run.training, run.init_seed) for run in self.runs])
+        sources = [(run.prompts, run.data_seed) for run in self.runs]
+        return own, jax.tree.map(jnp.asarray, sources[0]) if self.shared else _stack(sources)
+
+
+def _stack(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+
+
+def _run(own: Any, source: Any) -> Run:
+    model, training, init_seed = own
+    prompts, data_seed = source
+    return Run(model=model, prompts=prompts, training=training, init_seed=init_seed, data_seed=data_seed)
+
+
+def _by_structure(runs: Sequence[Run]) -> list[list[int]]:
+    groups: dict[Any, list[int]] = {}
+    for index, run in enumerate(runs):
+        groups.setdefault((jax.tree.structure(run), tuple(np.shape(x) for x in jax.tree.leaves(run))), []).append(index)
+    return list(groups.values())
+
+
+def _same_data(a: Run, b: Run) -> bool:
+    if a.data_seed != b.data_seed:
+        return False
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a.prompts), jax.tree.leaves(b.prompts), strict=True))
+
+
+def _packs(runs: Sequence[Run], group: list[int], width: int | None) -> list[_Pack]:
+    shared = len(group) > 1 and all(_same_data(runs[group[0]], runs[i]) for i in group[1:])
+    width = width or (SHARED_WIDTH if shared else WIDTH)
+    packs = []
+    for start in range(0, len(group), width):
+        members = group[start:start + width]
+        members = members + [members[-1]] * (width - len(members))
+        packs.append(_Pack(tuple(runs[i] for i in members), tuple(members), shared))
+    return packs
+
+
+class _Meter:
+    def __init__(self, total: int, progress: Progress | None):
+        self.done, self.total, self.progress, self.lock = 0, total, progress, threading.Lock()
+
+    def add(self, steps: int) -> None:
+        with self.lock:
+            self.done += steps
+            if self.progress is not None:
+                self.progress(self.done, self.total)
+
+
+class _Program:
+    """The compiled training of one structure and width."""
+
+    def __init__(self, pack: _Pack, probe: Probe | None):
+        self.probe, self.shared, self.lock = probe, pack.shared, threading.Lock()
+        self.axes = (0, None if pack.shared else 0)
+        self.compiled: dict[Any, Any] = {}
+
+    def begin(self, own: Any, source: Any) -> State:
+        """Starting weights of all runs."""
+        return jax.vmap(lambda own, source: begin(_run(own, source)), in_axes=self.axes)(own, source)
+
+    def advance(self, steps: int, own: Any, source: Any, state: State) -> tuple[State, Any, Any]:
+        """`steps` steps of all runs, their mean losses, and what the probe sees then."""
+        if self.shared:
+            state, loss = _shared_stretch(own, source, state, steps)
+        else:
+            state, loss = jax.vmap(lambda own, source, state: stretch(_run(own, source), state, steps))(
+                own, source, state)
+        if self.probe is None:
+            return state, loss, None
+        look = jax.vmap(lambda own, source, params: self.probe(_run(own, source), params), in_axes=(*self.axes, 0))
+        return state, loss, look(own, source, state.params)
+
+    def call(self, name: Any, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function compiled once; packs of one structure wait for it instead of each compiling its own."""
+        with self.lock:
+            if name not in self.compiled:
+                self.compiled[name] = jax.jit(function).lower(*args).compile()
+        return self.compiled[name](*args)
+
+    def train(self, pack: _Pack, meter: _Meter, stop: threading.Event) -> list[Trained]:
+        """Train a pack, stretch by stretch."""
+        own, source = pack.parts()
+        training = pack.runs[0].training
+        state, steps, losses, seen = self.call("begin", self.begin, own, source), [], [], []
+        while (done := steps[-1] if steps else 0) < training.steps:
+            if stop.is_set():
+                raise Interrupted
+            length = min(training.record_every, training.steps - done)
+            state, loss, probed = self.call(length, partial(self.advance, length), own, source, state)
+            losses.append(np.asarray(loss))
+            seen.append(jax.tree.map(np.asarray, probed))
+            steps.append(done + length)
+            meter.add(length * len(set(pack.members)))
+        params, optimizer = (jax.tree.map(np.asarray, part) for part in (state.params, state.optimizer))
+        records = None if self.probe is None else jax.tree.map(lambda *x: np.stack(x, axis=1), *seen)
+
+        def member(tree: Any, i: int) -> Any:
+            return jax.tree.map(lambda leaf: leaf[i], tree)
+
+        return [Trained(run, member(params, i), member(optimizer, i), np.array(steps), np.array(losses)[:, i],
+                        member(records, i)) for i, run in enumerate(pack.runs)]
+
+
+def _shared_stretch(own: Any, source: Any, state: State, steps: int) -> tuple[State, Any]:
+    """`stretch` for runs that read the same prompts: each batch is drawn once."""
+    first = _run(jax.tree.map(lambda leaf: leaf[0], own), source)
+
+    def step(state: State, batch: Batch) -> tuple[State, Any]:
+        return jax.vmap(lambda own, state: sgd_step(_run(own, source), state, batch))(own, state)
+
+    return pipelined(first, step, state, step_keys(first, state.step[0], steps))

@@ -1,0 +1,75 @@
+"""What a run is: a model, the prompts it trains on, how it is trained, and its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import optax
+
+from iclab.errors import require
+from iclab.models import GatedAttention
+from iclab.prompts import Classification
+from iclab.specs import number, part, replace, require_choice, require_count, require_range, spec
+from iclab.training.losses import LOSSES
+
+
+@spec
+class Training:
+    """How a model is trained: fresh prompts every step, one gradient step a batch (Algorithm 1)."""
+
+    steps: int = 10_000
+    """T: gradient steps."""
+    batch_size: int = 128
+    """B: prompts in a batch."""
+    learning_rate: float = number(1.0)
+    """eta: step size."""
+    optimizer: str | Callable[..., Any] = "sgd"
+    """A name from optax (sgd, adam, ...) or a function learning_rate -> optax transformation."""
+    loss: str = "hinge"
+    """hinge or squared."""
+    clip_norm: float | None = number(None)
+    """Largest norm of a gradient; none does not clip."""
+    record_every: int = 250
+    """Steps between two records of the loss and of the probes."""
+
+    def check(self) -> None:
+        for field in ("steps", "batch_size", "record_every"):
+            require_count(self, field, 1)
+        require_range(self, "learning_rate", 0, float("inf"), open_low=True, open_high=True)
+        if self.clip_norm is not None:
+            require_range(self, "clip_norm", 0, float("inf"), open_low=True, open_high=True)
+        require_choice(self, "loss", LOSSES)
+        if isinstance(self.optimizer, str):
+            known = callable(getattr(optax, self.optimizer, None)) and self.optimizer.islower()
+            require(known, "optimizer", self.optimizer, "be the name of an optax optimizer")
+
+    def transformation(self) -> optax.GradientTransformation:
+        """The optax transformation that the fields describe."""
+        make = getattr(optax, self.optimizer) if isinstance(self.optimizer, str) else self.optimizer
+        step = make(self.learning_rate)
+        return step if self.clip_norm is None else optax.chain(optax.clip_by_global_norm(self.clip_norm), step)
+
+
+@spec
+class Run:
+    """One training: everything that determines the trained weights."""
+
+    model: Any = part(GatedAttention)
+    """The model to train."""
+    prompts: Any = part(lambda: Classification(outlier_fraction=0.6, tasks="cyclic:5"))
+    """The distribution of training prompts."""
+    training: Training = part(Training)
+    """How it is trained."""
+    init_seed: int = number(0)
+    """Seed of the starting weights."""
+    data_seed: int = number(0)
+    """Seed of the training prompts; runs with equal prompts and data seed see the same batches."""
+
+    def check(self) -> None:
+        for field in ("init_seed", "data_seed"):
+            require_range(self, field, 0, 2**32, open_high=True)
+
+    def seeded(self, seed: int) -> Run:
+        """The same run with both seeds set to `seed`."""
+        return replace(self, init_seed=seed, data_seed=seed)

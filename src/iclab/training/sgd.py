@@ -1,0 +1,100 @@
+"""One compiled loop: draw a batch, take a gradient step, again; data is made inside it, memory does not grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from iclab.prompts.randomness import Key, as_key, fold, jax_key
+from iclab.training.losses import LOSSES
+from iclab.training.run import Run
+
+INIT_STREAM, DATA_STREAM = 1, 2
+Probe = Callable[[Run, Any], Any]
+"""`(run, params) -> a pytree of arrays`, recorded on the training schedule."""
+
+
+class State(NamedTuple):
+    """Everything that changes during training; enough to go on from."""
+
+    params: Any
+    optimizer: Any
+    step: Int[Array, ""]
+
+
+def begin(run: Run) -> State:
+    """The state before the first step."""
+    key = jax_key(fold(as_key(run.init_seed), 0, INIT_STREAM))
+    params = run.model.init(key, run.prompts.dimension)
+    return State(params, run.training.transformation().init(params), jnp.uint32(0))
+
+
+class Batch(NamedTuple):
+    """What a training step reads of a batch of prompts."""
+
+    columns: Float[Array, "batch tokens width"]
+    label: Float[Array, " batch"]
+
+
+def batch_loss(run: Run, params: Any, batch: Batch) -> Float[Array, ""]:
+    """Mean loss over a batch of prompts."""
+    loss = LOSSES[run.training.loss]
+    outputs, _ = jax.vmap(run.model.apply, in_axes=(None, 0))(params, batch.columns)
+    return jax.vmap(loss)(outputs, batch.label).mean()
+
+
+def step_keys(run: Run, first: Array, steps: int) -> Key:
+    """The keys of `steps` batches: functions of the data seed and the step alone, so a resumed run sees the same data.
+
+    Made before the loop: inside it XLA would work them out again for every token.
+    """
+    return fold(as_key(run.data_seed), first + jnp.arange(steps, dtype=jnp.uint32), DATA_STREAM)
+
+
+def make_batch(run: Run, bits: Any) -> Batch:
+    """The batch that some random bits determine, as the model reads it."""
+    prompts = run.prompts.prompts(bits)
+    return Batch(jax.vmap(run.model.embedding.columns)(prompts.x, prompts.y), prompts.label)
+
+
+def sgd_step(run: Run, state: State, batch: Batch) -> tuple[State, Float[Array, ""]]:
+    """One gradient step (li2025mamba, algorithm 1)."""
+    loss, gradient = jax.value_and_grad(lambda params: batch_loss(run, params, batch))(state.params)
+    updates, optimizer = run.training.transformation().update(gradient, state.optimizer, state.params)
+    return State(optax.apply_updates(state.params, updates), optimizer, state.step + 1), loss
+
+
+def stretch(run: Run, state: State, steps: int) -> tuple[State, Float[Array, ""]]:
+    """Take `steps` steps; also the mean of their losses."""
+    return pipelined(run, partial(sgd_step, run), state, step_keys(run, state.step, steps))
+
+
+def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], state: State, keys: Key
+              ) -> tuple[State, Float[Array, "*runs"]]:
+    """Scan `step` over the batches of `source`: bits are drawn two steps ahead, the batch made of them one step ahead.
+
+    What travels in the loop's carry is written to memory once. Drawn where it is used, XLA would fuse the making of a
+    token into each of its 31 coordinates and the making of the batch into every product that reads it.
+    """
+
+    def bits(key: Key) -> Any:
+        return source.prompts.bits(key, source.training.batch_size)
+
+    def body(carry: tuple[State, Batch, Any], key: Key) -> tuple[tuple[State, Batch, Any], Array]:
+        state, batch, ahead = carry
+        state, loss = step(state, batch)
+        return (state, make_batch(source, ahead), bits(key)), loss
+
+    def key_of(step: int) -> Key:
+        return jax.tree.map(lambda words: words[step % words.shape[0]], keys)
+
+    start = (state, make_batch(source, bits(key_of(0))), bits(key_of(1)))
+    two_ahead = jax.tree.map(lambda words: jnp.roll(words, -2), keys)
+    (state, *_), losses = jax.lax.scan(body, start, two_ahead)
+    return state, losses.mean(axis=0)
