@@ -101,6 +101,8 @@ def to_json(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"kind_of_spec": type(value).__name__, **named}
+    if isinstance(value, dict):
+        return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         return [to_json(v) for v in value]
     if isinstance(value, np.ndarray):

@@ -1,0 +1,1 @@
+"""Runs: what is finished stays, and is found again."""

@@ -17,7 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from iclab.errors import SpecError, require
 from iclab.parallel import each
+from iclab.specs import canonical, replace
 from iclab.training.run import Run
 from iclab.training.sgd import Batch, Probe, State, begin, pipelined, sgd_step, step_keys, stretch
 
@@ -75,21 +77,27 @@ def _scores(model: Any, params: Any, prompts: Any) -> Any:
     return jax.vmap(model, in_axes=(None, 0))(params, prompts)[0]
 
 
-def train(run: Run, *, probe: Probe | None = None, progress: Progress | None = None) -> Trained:
-    """Train one model."""
-    return train_many([run], probe=probe, progress=progress, width=1)[0]
+def train(run: Run, *, start: Trained | None = None, probe: Probe | None = None, progress: Progress | None = None,
+          recorded: Callable[[int, Trained], None] | None = None) -> Trained:
+    """Train one model, from the beginning or from where `start` (the same run, stopped earlier) ended."""
+    return train_many([run], starts=[start], probe=probe, progress=progress, recorded=recorded, width=1)[0]
 
 
-def train_many(runs: Sequence[Run], *, probe: Probe | None = None, progress: Progress | None = None,
-               width: int | None = None, workers: int | None = None,
-               finished: Callable[[int, Trained], None] | None = None) -> list[Trained]:
+def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None = None, probe: Probe | None = None,
+               progress: Progress | None = None, finished: Callable[[int, Trained], None] | None = None,
+               recorded: Callable[[int, Trained], None] | None = None, width: int | None = None,
+               workers: int | None = None) -> list[Trained]:
     """Train many models; the result of each is that of training it alone.
 
-    `finished(index, trained)` is called as soon as a run is done, so that it can be kept. `width` fixes the number of
-    runs in a pack, `workers` the number of packs at work.
+    `finished(index, trained)` is called as soon as a run is done and `recorded(index, trained)` at every record on the
+    way, so that they can be kept; `starts` gives runs that were stopped earlier back. `width` fixes the number of runs
+    in a pack, `workers` the number of packs at work.
     """
     runs = list(runs)
-    packs = [pack for group in _by_structure(runs) for pack in _packs(runs, group, width)]
+    starts = [None] * len(runs) if starts is None else list(starts)
+    for run, start in zip(runs, starts, strict=True):
+        _check_start(run, start)
+    packs = [pack for group in _by_structure(runs, starts) for pack in _packs(runs, starts, group, width)]
     meter = _Meter(sum(runs[i].training.steps for pack in packs for i in set(pack.members)), progress)
     programs: dict[Any, _Program] = {}
     for pack in packs:
@@ -97,15 +105,25 @@ def train_many(runs: Sequence[Run], *, probe: Probe | None = None, progress: Pro
     results: list[Trained | None] = [None] * len(runs)
     stop = threading.Event()
     try:
-        for index, done in each(lambda pack: programs[pack.program_key].train(pack, meter, stop), packs, workers):
-            for member, trained in zip(packs[index].members, done, strict=True):
-                if results[member] is None:
-                    results[member] = trained
-                    if finished is not None:
-                        finished(member, trained)
+        for index, done in each(lambda pack: programs[pack.program_key].train(pack, meter, stop, recorded), packs,
+                                workers):
+            for member, trained in done.items():
+                results[member] = trained
+                if finished is not None:
+                    finished(member, trained)
     finally:
         stop.set()
     return results  # type: ignore[return-value]
+
+
+def _check_start(run: Run, start: Trained | None) -> None:
+    if start is None:
+        return
+    training = replace(run.training, steps=start.run.training.steps)
+    if canonical(replace(run, training=training)) != canonical(start.run):
+        raise SpecError("start must be the same run stopped earlier, got one whose spec differs in more than steps")
+    require(int(start.steps[-1]) <= run.training.steps, "steps", run.training.steps,
+            f"be at least the {int(start.steps[-1])} steps already taken")
 
 
 class Interrupted(Exception):
@@ -115,6 +133,7 @@ class Interrupted(Exception):
 @dataclass(frozen=True)
 class _Pack:
     runs: tuple[Run, ...]
+    starts: tuple[Trained | None, ...]
     members: tuple[int, ...]
     shared: bool
 
@@ -139,10 +158,12 @@ def _run(own: Any, source: Any) -> Run:
     return Run(model=model, prompts=prompts, training=training, init_seed=init_seed, data_seed=data_seed)
 
 
-def _by_structure(runs: Sequence[Run]) -> list[list[int]]:
+def _by_structure(runs: Sequence[Run], starts: Sequence[Trained | None]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
-    for index, run in enumerate(runs):
-        groups.setdefault((jax.tree.structure(run), tuple(np.shape(x) for x in jax.tree.leaves(run))), []).append(index)
+    for index, (run, start) in enumerate(zip(runs, starts, strict=True)):
+        shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(run))
+        begun = 0 if start is None else int(start.steps[-1])
+        groups.setdefault((jax.tree.structure(run), shapes, begun), []).append(index)
     return list(groups.values())
 
 
@@ -152,14 +173,14 @@ def _same_data(a: Run, b: Run) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a.prompts), jax.tree.leaves(b.prompts), strict=True))
 
 
-def _packs(runs: Sequence[Run], group: list[int], width: int | None) -> list[_Pack]:
+def _packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int | None) -> list[_Pack]:
     shared = len(group) > 1 and all(_same_data(runs[group[0]], runs[i]) for i in group[1:])
     width = width or (SHARED_WIDTH if shared else WIDTH)
     packs = []
     for start in range(0, len(group), width):
         members = group[start:start + width]
         members = members + [members[-1]] * (width - len(members))
-        packs.append(_Pack(tuple(runs[i] for i in members), tuple(members), shared))
+        packs.append(_Pack(tuple(runs[i] for i in members), tuple(starts[i] for i in members), tuple(members), shared))
     return packs
 
 
@@ -205,28 +226,49 @@ class _Program:
                 self.compiled[name] = jax.jit(function).lower(*args).compile()
         return self.compiled[name](*args)
 
-    def train(self, pack: _Pack, meter: _Meter, stop: threading.Event) -> list[Trained]:
+    def train(self, pack: _Pack, meter: _Meter, stop: threading.Event,
+              recorded: Callable[[int, Trained], None] | None = None) -> dict[int, Trained]:
         """Train a pack, stretch by stretch."""
         own, source = pack.parts()
-        training = pack.runs[0].training
-        state, steps, losses, seen = self.call("begin", self.begin, own, source), [], [], []
+        training, begun = pack.runs[0].training, pack.starts[0]
+        steps: list[int] = [] if begun is None else [int(step) for step in begun.steps]
+        records: list[Any] = []
+        if begun is None:
+            state = self.call("begin", self.begin, own, source)
+        else:
+            meter.add(steps[-1] * len(set(pack.members)))
+            state = _stack([State(start.params, start.optimizer, np.uint32(steps[-1])) for start in pack.starts])
         while (done := steps[-1] if steps else 0) < training.steps:
             if stop.is_set():
                 raise Interrupted
-            length = min(training.record_every, training.steps - done)
+            length = min(training.record_every - done % training.record_every, training.steps - done)
             state, loss, probed = self.call(length, partial(self.advance, length), own, source, state)
-            losses.append(np.asarray(loss))
-            seen.append(jax.tree.map(np.asarray, probed))
             steps.append(done + length)
+            records.append(jax.tree.map(np.asarray, (loss, probed)))
             meter.add(length * len(set(pack.members)))
-        params, optimizer = (jax.tree.map(np.asarray, part) for part in (state.params, state.optimizer))
-        records = None if self.probe is None else jax.tree.map(lambda *x: np.stack(x, axis=1), *seen)
+            if recorded is not None and steps[-1] < training.steps:
+                for member, trained in _unpack(pack, state, steps, records).items():
+                    recorded(member, trained)
+        return _unpack(pack, state, steps, records)
 
-        def member(tree: Any, i: int) -> Any:
+
+def _unpack(pack: _Pack, state: State, steps: list[int], records: list[Any]) -> dict[int, Trained]:
+    """The finished runs of a pack; a run that went on from a start keeps the start's records."""
+    state = jax.tree.map(np.asarray, state)
+    loss, probes = jax.tree.map(lambda *rows: np.stack(rows), *records) if records else (None, None)
+    finished = {}
+    for i, (member, run, start) in enumerate(zip(pack.members, pack.runs, pack.starts, strict=True)):
+        def mine(tree: Any, i: int = i) -> Any:
             return jax.tree.map(lambda leaf: leaf[i], tree)
 
-        return [Trained(run, member(params, i), member(optimizer, i), np.array(steps), np.array(losses)[:, i],
-                        member(records, i)) for i, run in enumerate(pack.runs)]
+        my_loss = np.zeros(0) if loss is None else loss[:, i]
+        my_probes = jax.tree.map(lambda rows, i=i: rows[:, i], probes)
+        if start is not None:
+            my_loss = np.concatenate([start.loss, my_loss])
+            if start.probes is not None and my_probes is not None:
+                my_probes = jax.tree.map(lambda a, b: np.concatenate([a, b]), start.probes, my_probes)
+        finished[member] = Trained(run, mine(state.params), mine(state.optimizer), np.array(steps), my_loss, my_probes)
+    return finished
 
 
 def _shared_stretch(own: Any, source: Any, state: State, steps: int) -> tuple[State, Any]:

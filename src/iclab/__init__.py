@@ -1,0 +1,51 @@
+"""iclab: a laboratory for the theory of in-context learning."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from iclab.errors import CheckpointError, IclabError, SpecError
+    from iclab.models import GatedAttention, LabelEmbedding
+    from iclab.probes import (
+        bayes_predictor,
+        gate_profile,
+        information_floor,
+        measure_error,
+        model_errors,
+        score_mass,
+        seed_interval,
+    )
+    from iclab.prompts import Classification, Prompt, from_labelled
+    from iclab.specs import replace
+    from iclab.training import Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "iclab.errors": ("CheckpointError", "IclabError", "SpecError"),
+    "iclab.models": ("GatedAttention", "LabelEmbedding"),
+    "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
+                     "score_mass", "seed_interval"),
+    "iclab.prompts": ("Classification", "Prompt", "from_labelled"),
+    "iclab.specs": ("replace",),
+    "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
+}
+__all__ = [
+    "CheckpointError", "Classification", "GatedAttention", "IclabError", "LabelEmbedding", "Prompt", "Run", "SpecError",
+    "Trained", "Training", "bayes_predictor", "from_labelled", "gate_profile", "information_floor", "load_checkpoint",
+    "measure_error", "model_errors", "replace", "save_checkpoint", "score_mass", "seed_interval", "train", "train_many",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `iclab --help` must not wait for JAX."""
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module 'iclab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,61 @@
+"""The command line: `iclab COMMAND`. Each command is a module of `iclab.commands`, imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+COMMANDS = {
+    "list": "list every figure, table and claim that can be reproduced",
+    "reproduce": "run figures and claims, write report.html, claims.json, figures and their numbers",
+    "train": "train one model and save it",
+    "eval": "measure the error of a saved model under any attack",
+    "bench": "time training against eager and compiled PyTorch (needs the torch extra)",
+}
+USAGE = """usage: iclab COMMAND [OPTIONS]
+
+A laboratory for the theory of in-context learning.
+
+commands:
+{commands}
+
+`iclab COMMAND --help` explains a command."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; bad input is one line on standard error and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE.format(commands="\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())))
+        return 0
+    if arguments[0] == "--version":
+        from iclab import __version__
+
+        print(__version__)
+        return 0
+    name, *rest = arguments
+    if name not in COMMANDS:
+        return _fail(f"command must be one of {', '.join(COMMANDS)}, got {name!r}")
+    from iclab.errors import IclabError
+
+    try:
+        importlib.import_module(f"iclab.commands.{name}").main(rest)
+        sys.stdout.flush()
+    except IclabError as error:
+        return _fail(" ".join(str(error).split()))
+    except KeyboardInterrupt as stop:
+        print(f"iclab: interrupted. {stop}".rstrip(), file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"iclab: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

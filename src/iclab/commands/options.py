@@ -1,0 +1,121 @@
+"""Command-line options from specs: every field is a typed option, its docstring the help."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import types
+import typing
+from typing import Any, NoReturn
+
+from iclab.errors import IclabError, SpecError
+from iclab.prompts.patterns import Matrix
+from iclab.specs import field_help, replace
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line."""
+
+    def __init__(self, command: str, description: str):
+        super().__init__(prog=f"iclab {command}", description=description, allow_abbrev=False,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def error(self, message: str) -> NoReturn:
+        raise IclabError(f"{message} (see `{self.prog} --help`)")
+
+
+def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str) -> None:
+    """An option for every field of a spec, nested specs included."""
+    group = parser.add_argument_group(f"{prefix} ({type(default).__name__})")
+    hints = typing.get_type_hints(type(default))
+    explained = field_help(type(default))
+    for field in dataclasses.fields(default):
+        value, name = getattr(default, field.name), f"{prefix}.{field.name.replace('_', '-')}"
+        if dataclasses.is_dataclass(value):
+            add_spec(parser, value, name)
+            continue
+        text = f"{explained.get(field.name, '')} [default: {value}]".replace("%", "%%")
+        group.add_argument(f"--{name}", dest=f"{prefix}.{field.name}", help=text, metavar=_metavar(hints[field.name]),
+                           type=_converter(hints[field.name], name), default=argparse.SUPPRESS)
+
+
+def read_spec(default: Any, prefix: str, given: dict[str, Any]) -> Any:
+    """The spec with the options that were given."""
+    changes = {}
+    for field in dataclasses.fields(default):
+        value = getattr(default, field.name)
+        name = f"{prefix}.{field.name}"
+        if dataclasses.is_dataclass(value):
+            changes[field.name] = read_spec(value, f"{prefix}.{field.name.replace('_', '-')}", given)
+        elif name in given:
+            changes[field.name] = given[name]
+    try:
+        return replace(default, **changes)
+    except SpecError as error:
+        raise SpecError(f"{prefix}: {error}") from None
+
+
+def _metavar(hint: Any) -> str:
+    kinds = _kinds(hint)
+    if Matrix in kinds:
+        return "ROWS"
+    for kind, name in ((bool, "BOOL"), (int, "INT"), (float, "FLOAT")):
+        if kind in kinds:
+            return name
+    return "TEXT"
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union \
+        else (hint,)
+
+
+def _converter(hint: Any, name: str) -> Any:
+    kinds = _kinds(hint)
+
+    def convert(text: str) -> Any:
+        if text.lower() == "none" and type(None) in kinds:
+            return None
+        if bool in kinds:
+            if text.lower() not in ("true", "false"):
+                raise IclabError(f"{name} must be true or false, got {text!r}")
+            return text.lower() == "true"
+        for kind, what in ((int, "a whole number"), (float, "a number")):
+            if kind in kinds:
+                try:
+                    return kind(text)
+                except ValueError:
+                    raise IclabError(f"{name} must be {what}, got {text!r}") from None
+        if Matrix in kinds:
+            return _rows(text, name)
+        if name.endswith("tasks"):
+            return _tasks(text, name)
+        return _function(text, name) if ":" in text else text
+
+    return convert
+
+
+def _rows(text: str, name: str) -> Matrix:
+    try:
+        return tuple(tuple(float(number) for number in row.split(",")) for row in text.split(";"))
+    except ValueError:
+        raise IclabError(f"{name} must be rows of numbers such as '0.7,0.6,-0.4;0.4,0.7,-0.6', got {text!r}") from None
+
+
+def _tasks(text: str, name: str) -> Any:
+    if "-" not in text:
+        return text
+    try:
+        return tuple((int(a), int(b)) for a, b in (pair.split("-") for pair in text.split(",")))
+    except ValueError:
+        raise IclabError(f"{name} must be all, cyclic:U, unseen:U or pairs such as '0-1,2-3', got {text!r}") from None
+
+
+def _function(text: str, name: str) -> Any:
+    module, _, attribute = text.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
+            from None

@@ -1,0 +1,69 @@
+"""`iclab train`: train one model and save it; interrupted, it can go on."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from iclab.commands.options import Parser, add_spec, read_spec
+from iclab.commands.progress import bar
+from iclab.runs.store import check_writable
+from iclab.specs import replace, to_json
+from iclab.training import Run, Trained, load_checkpoint, save_checkpoint, train
+
+SAVE_EVERY = 5.0
+
+
+def main(arguments: list[str]) -> None:
+    """Train, saving the state every few seconds."""
+    parser = Parser("train", "Train one model and save it as a safetensors checkpoint.")
+    parser.add_argument("--out", default="model.safetensors", metavar="FILE", help="[default: model.safetensors]")
+    parser.add_argument("--resume", default=None, metavar="FILE", help="go on from this checkpoint; only "
+                        "--training.steps may be given beside it")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    default = Run()
+    add_spec(parser, default, "run")
+    options = vars(parser.parse_args(arguments))
+    out, resume, as_json = Path(options.pop("out")), options.pop("resume"), options.pop("json")
+    start = None
+    if resume is None:
+        run = read_spec(default, "run", options)
+    else:
+        others = [name for name in options if name != "run.training.steps"]
+        if others:
+            parser.error(f"--{others[0]} cannot be given with --resume: the checkpoint fixes it")
+        start = load_checkpoint(resume)
+        steps = options.get("run.training.steps", start.run.training.steps)
+        run = replace(start.run, training=replace(start.run.training, steps=steps))
+    check_writable(out.parent)
+    saved = time.monotonic()
+
+    def keep(_: int, trained: Trained) -> None:
+        nonlocal saved
+        if time.monotonic() - saved > SAVE_EVERY:
+            save_checkpoint(out, trained)
+            saved = time.monotonic()
+
+    latest: list[Trained] = []
+
+    def recorded(index: int, trained: Trained) -> None:
+        latest[:] = [trained]
+        keep(index, trained)
+
+    try:
+        with bar(run.model.member) as progress:
+            trained = train(run, start=start, progress=progress, recorded=recorded)
+    except KeyboardInterrupt:
+        if not latest:
+            raise
+        save_checkpoint(out, latest[0])
+        raise KeyboardInterrupt(f"{int(latest[0].steps[-1])} steps are kept; `iclab train --resume {out} --out {out}` "
+                                "goes on.") from None
+    save_checkpoint(out, trained)
+    final = float(trained.loss[-1])
+    if as_json:
+        print(json.dumps({"checkpoint": str(out), "status": trained.status, "steps": int(trained.steps[-1]),
+                          "loss": final if trained.status == "trained" else None, "run": to_json(run)}))
+    else:
+        print(f"{trained.status}, {int(trained.steps[-1])} steps, loss {final:.4g}, saved to {out}")

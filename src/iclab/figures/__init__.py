@@ -1,0 +1,1 @@
+"""Figures: one visual language for all plots."""

@@ -1,0 +1,30 @@
+"""One visual language: a colour for each model, the floor always the same line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+COLOURS = {
+    "mamba": "#0b6e4f", "linear": "#c8553d", "retnet": "#7a5195", "gated_retention": "#bc5090", "mamba2": "#3a7ca5",
+    "mamba2_step": "#16425b", "gla": "#d9a404",
+}
+NAMES = {"mamba": "Mamba", "linear": "linear Transformer", "retnet": "RetNet", "gated_retention": "Gated Retention",
+         "mamba2": "Mamba-2", "mamba2_step": "Mamba-2, step on input", "gla": "GLA"}
+FLOOR = {"color": "#555555", "linestyle": (0, (1, 1.5)), "linewidth": 1.6, "label": "information floor"}
+RC = {
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8, "axes.axisbelow": True, "axes.edgecolor": "#888888", "xtick.color": "#555555",
+    "ytick.color": "#555555", "font.size": 10, "axes.titlesize": 10.5, "legend.frameon": False, "svg.fonttype": "none",
+    "svg.hashsalt": "iclab", "font.family": "sans-serif", "figure.facecolor": "white",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in the house style, without a screen."""
+    import matplotlib
+
+    matplotlib.use("Agg", force=False)
+    with matplotlib.rc_context(RC):
+        yield

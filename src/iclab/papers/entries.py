@@ -1,0 +1,99 @@
+"""Entries: a figure, table or claim of a paper that can be run. Adding one is adding one file below `papers/`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from iclab import papers
+from iclab.errors import IclabError, require
+from iclab.figures.plots import Plot
+from iclab.papers.claims import Claim
+from iclab.runs.store import Store
+from iclab.specs import replace
+from iclab.training import Run, Trained
+from iclab.training.ensemble import Progress
+
+SCALES = ("quick", "full")
+
+
+@dataclass
+class Lab:
+    """What an entry works with: the scale, the base seed, and a store that remembers finished work."""
+
+    store: Store
+    scale: str = "full"
+    base_seed: int = 0
+    progress: Progress | None = None
+    run_ids: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        require(self.scale in SCALES, "scale", self.scale, f"be one of {', '.join(SCALES)}")
+
+    def seeds(self, count: int) -> list[int]:
+        """`count` seeds that no other base seed shares."""
+        return [self.base_seed * 1000 + i for i in range(count)]
+
+    def train(self, runs: Sequence[Run]) -> list[Trained]:
+        """Train, or find again, these runs."""
+        return self.store.train(runs, self.progress)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an entry shows: pictures with the numbers behind them, words, and perhaps a claim."""
+
+    shown: str
+    """What one sees."""
+    paper: str
+    """What the paper says."""
+    measured: str
+    """What was measured, and whether they agree."""
+    plots: list[Plot] = field(default_factory=list)
+    claim: Claim | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A figure, table or claim: its name, its place in the paper, and how to run it."""
+
+    id: str
+    kind: str
+    title: str
+    place: str
+    run: Callable[[Lab], Outcome]
+
+    @property
+    def paper(self) -> str:
+        """The paper's key: what stands before the dot."""
+        return self.id.split(".")[0]
+
+
+def all_entries() -> dict[str, Entry]:
+    """Every entry, in order of paper and file: each module below `papers/` that defines `ENTRY`."""
+    found = {}
+    for module in pkgutil.walk_packages(papers.__path__, papers.__name__ + "."):
+        if module.name.count(".") >= 3:
+            entry = getattr(importlib.import_module(module.name), "ENTRY", None)
+            if entry is not None:
+                found[entry.id] = entry
+    return found
+
+
+def chosen_entries(ids: Sequence[str]) -> list[Entry]:
+    """The entries with these ids, all of them when none is named; an unknown id is refused."""
+    entries = all_entries()
+    for name in ids:
+        if name not in entries:
+            raise IclabError(f"id must be one of {', '.join(entries)}, got {name!r}")
+    return [entries[name] for name in dict.fromkeys(ids)] if ids else list(entries.values())
+
+
+def per_seed(run: Run, seeds: Sequence[int]) -> list[Run]:
+    """The same run with each seed."""
+    return [replace(run, init_seed=seed, data_seed=seed) for seed in seeds]

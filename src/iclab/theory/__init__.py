@@ -1,0 +1,1 @@
+"""Theory as code: one file a paper; conditions, thresholds and exponents."""
