@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
+import jax
+
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -24,8 +26,15 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
     """Yield `(index, function(item))` as they finish; an interruption cancels what has not begun."""
     items = list(items)
     pool = ThreadPoolExecutor(max_workers=workers or cores())
+    double = bool(jax.config.values["jax_enable_x64"])
+
+    def in_same_precision(item: A) -> B:
+        # A thread of its own would start in JAX's default precision, not in its caller's.
+        with jax.enable_x64(double):
+            return function(item)
+
     try:
-        futures = {pool.submit(function, item): index for index, item in enumerate(items)}
+        futures = {pool.submit(in_same_precision, item): index for index, item in enumerate(items)}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:

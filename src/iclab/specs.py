@@ -11,8 +11,9 @@ import hashlib
 import inspect
 import json
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -23,14 +24,14 @@ from iclab.errors import SpecError, require
 T = TypeVar("T")
 
 
-def number(default: Any = dataclasses.MISSING) -> Any:
+def number(*, default: Any = dataclasses.MISSING) -> Any:
     """A field whose value is a leaf: it may vary inside one compiled program."""
     return dataclasses.field(default=default, metadata={"leaf": True})
 
 
-def part(factory: Callable[[], Any]) -> Any:
+def part(*, default_factory: Callable[[], Any]) -> Any:
     """A field that is itself a spec."""
-    return dataclasses.field(default_factory=factory, metadata={"leaf": True})
+    return dataclasses.field(default_factory=default_factory, metadata={"leaf": True})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(number, part, dataclasses.field))
@@ -114,7 +115,7 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(data: Any, kinds: dict[str, type]) -> Any:
+def from_json(data: Any, kinds: Mapping[str, type]) -> Any:
     """The spec that `to_json` described; `kinds` names the classes that are allowed."""
     if isinstance(data, dict):
         data = dict(data)
@@ -148,7 +149,7 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def field_help(cls: type) -> dict[str, str]:
+def field_help(cls: Any) -> dict[str, str]:
     """The docstring that stands under each field of a spec class."""
     import ast
     import textwrap
@@ -156,7 +157,7 @@ def field_help(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     body = tree.body[0].body  # type: ignore[attr-defined]
     found = {}
-    for here, after in zip(body, body[1:], strict=False):
+    for here, after in pairwise(body):
         if isinstance(here, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             found[here.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
     return found

@@ -29,7 +29,8 @@ def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str) -> None
     """An option for every field of a spec, nested specs included."""
     group = parser.add_argument_group(f"{prefix} ({type(default).__name__})")
     hints = typing.get_type_hints(type(default))
-    explained = field_help(type(default))
+    kind: Any = type(default)
+    explained = field_help(kind)
     for field in dataclasses.fields(default):
         value, name = getattr(default, field.name), f"{prefix}.{field.name.replace('_', '-')}"
         if dataclasses.is_dataclass(value):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from iclab.figures.style import COLOURS, FLOOR, NAMES, style
+from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, style
 from iclab.probes.errors import seed_interval
 
 
@@ -41,7 +41,10 @@ class Panel:
     title: str
     x: Sequence[float]
     curves: Sequence[Curve]
-    floor: Any = field(default=None)
+    floor: Any = None
+    """Information floor at each x."""
+    bayes: Any = None
+    """Error of the Bayes predictor at each x."""
 
 
 def error_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x_label: str) -> Plot:
@@ -60,10 +63,11 @@ def error_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                 axis.fill_between(panel.x, np.clip(low, 0, 1), np.clip(high, 0, 1), color=colour, alpha=0.2, lw=0)
                 rows += [(panel.title, curve.model, x, *(f"{v:.6g}" for v in interval), len(curve.values))
                          for x, interval in zip(panel.x, intervals, strict=True)]
-            if panel.floor is not None:
-                axis.plot(panel.x, panel.floor, **FLOOR)
-                rows += [(panel.title, "floor", x, f"{y:.6g}", "", "", "")
-                         for x, y in zip(panel.x, panel.floor, strict=True)]
+            for reference, values, line in (("Bayes", panel.bayes, BAYES), ("floor", panel.floor, FLOOR)):
+                if values is not None:
+                    axis.plot(panel.x, values, **line)
+                    rows += [(panel.title, reference, x, f"{y:.6g}", "", "", "")
+                             for x, y in zip(panel.x, values, strict=True)]
             axis.set(title=panel.title, xlabel=x_label, ylim=(-0.03, 1.03))
         axes[0][0].set_ylabel("error")
         axes[0][0].legend(loc="upper left", fontsize=8.5)

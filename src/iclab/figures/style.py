@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 COLOURS = {
     "mamba": "#0b6e4f", "linear": "#c8553d", "retnet": "#7a5195", "gated_retention": "#bc5090", "mamba2": "#3a7ca5",
@@ -12,7 +13,8 @@ COLOURS = {
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer", "retnet": "RetNet", "gated_retention": "Gated Retention",
          "mamba2": "Mamba-2", "mamba2_step": "Mamba-2, step on input", "gla": "GLA"}
 FLOOR = {"color": "#555555", "linestyle": (0, (1, 1.5)), "linewidth": 1.6, "label": "information floor"}
-RC = {
+BAYES = {"color": "#999999", "linestyle": (0, (5, 2)), "linewidth": 1.0, "label": "Bayes predictor"}
+RC: Any = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#e6e6e6",
     "grid.linewidth": 0.8, "axes.axisbelow": True, "axes.edgecolor": "#888888", "xtick.color": "#555555",
     "ytick.color": "#555555", "font.size": 10, "axes.titlesize": 10.5, "legend.frameon": False, "svg.fonttype": "none",

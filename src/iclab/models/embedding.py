@@ -17,7 +17,7 @@ class LabelEmbedding:
 
     size: int = 1
     """d_Y: label coordinates."""
-    norm: float = number(1.0)
+    norm: float = number(default=1.0)
     """|q|: length of the vector that stands for the label +1."""
 
     def check(self) -> None:

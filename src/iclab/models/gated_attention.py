@@ -43,7 +43,8 @@ class Intermediates(NamedTuple):
 class GatedAttention:
     """`F = sum_i G_{i,l+1} y_i p_i^T W_B^T W_C p_query`, read off the label coordinate of the query's column.
 
-    Deeper stacks add each layer's output to its input: `P <- P + o`, `o_t = sum_{i<=t} G_{i,t} p_i p_i^T W_B^T W_C p_t`.
+    Deeper stacks add each layer's output to its input: `P <- P + o`,
+    `o_t = sum_{i<=t} G_{i,t} p_i p_i^T W_B^T W_C p_t`.
     Reference: li2025mamba, eq. 3 and appendix E.6; `iclab.models.gates` has the members.
 
     Differs from the paper: the state has width d+1, not l+1, and starts at 0 (eq. 3 is false otherwise).
@@ -61,13 +62,13 @@ class GatedAttention:
     """Tokens in a chunk of the chunked form."""
     normalise: bool = False
     """Divide each layer's output by the number of tokens; a deep linear Transformer diverges without."""
-    init_scale: float = number(0.2)
+    init_scale: float = number(default=0.2)
     """delta: starting value of the first d diagonal entries of W_B and W_C."""
-    retention: float = number(0.9)
+    retention: float = number(default=0.9)
     """g: decay of retnet."""
-    temperature: float = number(16.0)
+    temperature: float = number(default=16.0)
     """Root taken of gated_retention's gate."""
-    embedding: LabelEmbedding = part(LabelEmbedding)
+    embedding: LabelEmbedding = part(default_factory=LabelEmbedding)
     """How labels enter the columns."""
 
     def check(self) -> None:

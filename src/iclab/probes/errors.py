@@ -53,10 +53,9 @@ def measure_error(predictor: Predictor, prompts: Any, *, count: int = 10_000, se
     """
     require(count >= 1, "count", count, "be at least 1")
     wrong, hinge = 0, 0.0
-    draw = jax.jit(lambda key, size: prompts.sample(key, size), static_argnums=1)
     for number, start in enumerate(range(0, count, TEST_BATCH)):
         size = min(TEST_BATCH, count - start)
-        batch = draw(fold(as_key(seed), number, TEST_STREAM), size).numpy()
+        batch = _draw(prompts, jnp.uint32(seed), jnp.uint32(number), size).numpy()
         scores = np.asarray(predictor(batch), dtype=float)
         if scores.shape != (size,):
             raise SpecError(f"predictor must return one score a prompt, shape ({size},), got shape {scores.shape}")
@@ -65,6 +64,11 @@ def measure_error(predictor: Predictor, prompts: Any, *, count: int = 10_000, se
         hinge += float(np.maximum(0.0, 1.0 - margins).sum())
     low, high = wilson(wrong, count, level)
     return ErrorRate(wrong / count, low, high, hinge / count, count)
+
+
+@partial(jax.jit, static_argnums=3)
+def _draw(prompts: Any, seed: Array, number: Array, size: int) -> Prompt:
+    return prompts.sample(fold(as_key(seed), number, TEST_STREAM), size)
 
 
 @partial(jax.jit, static_argnames=("count",))

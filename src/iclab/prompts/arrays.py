@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from iclab.errors import SpecError, require
-from iclab.prompts.context import Prompt, carried_labels, check_context, draw_roles, stratified_cells
-from iclab.prompts.randomness import Bits, Key, TokenWords, draw_bits, uniform24
+from iclab.prompts.context import Prompt, carried_labels, check_context, draw_prompts, draw_roles, stratified_cells
+from iclab.prompts.randomness import Bits, Key, TokenWords, as_key, draw_bits, uniform23
 from iclab.prompts.tasks import Task
 from iclab.specs import number, require_count, spec
 
@@ -36,9 +36,9 @@ class ArrayPrompts:
     """How many rows each class has."""
     prompt_length: int = 20
     """l: context examples in a prompt."""
-    decisive_fraction: float = number(1.0)
+    decisive_fraction: float = number(default=1.0)
     """Fraction of context examples that belong to one of the task's two classes."""
-    outlier_fraction: float = number(0.0)
+    outlier_fraction: float = number(default=0.0)
     """Probability that an example is poisoned."""
     label_rule: str | Callable[..., Any] = "random"
     """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
@@ -58,7 +58,7 @@ class ArrayPrompts:
 
     def sample(self, key: Key | Array | int, batch: int) -> Prompt:
         """Draw a batch of prompts in which every class is asked equally often."""
-        return self.prompts(self.bits(key, batch))
+        return draw_prompts(self, as_key(key), batch)
 
     def bits(self, key: Key | Array | int, batch: int) -> Bits:
         """The randomness of a batch."""
@@ -73,7 +73,7 @@ class ArrayPrompts:
         roles = draw_roles(self, self.task_patterns, cell, words)
         sizes = jnp.asarray(self.class_sizes)
         starts = jnp.asarray(np.concatenate([[0], np.cumsum(self.class_sizes)[:-1]]))
-        within = (uniform24(words.third) * sizes[roles.pattern]).astype(jnp.int32)
+        within = (uniform23(words.third) * sizes[roles.pattern]).astype(jnp.int32)
         row = starts[roles.pattern] + jnp.minimum(within, sizes[roles.pattern] - 1)
         x = jnp.where(roles.outlier[:, None], jnp.asarray(self.poisoned)[row], jnp.asarray(self.rows)[row])
         x = x.astype(float)

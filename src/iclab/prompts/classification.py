@@ -11,19 +11,20 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from iclab.errors import require
-from iclab.prompts.context import Prompt, carried_labels, check_context, draw_roles, stratified_cells
+from iclab.prompts.context import Prompt, carried_labels, check_context, draw_prompts, draw_roles, stratified_cells
 from iclab.prompts.patterns import Matrix, check_basis, check_rows, pattern_basis, unit_rows
 from iclab.prompts.randomness import (
     Bits,
     Key,
     TokenWords,
+    as_key,
     choice,
     draw_bits,
     high_half,
     jax_key,
     low_half,
     uniform16,
-    uniform24,
+    uniform23,
 )
 from iclab.prompts.tasks import Task
 from iclab.specs import number, require_count, require_range, spec
@@ -50,21 +51,21 @@ class Classification:
     """V: outlier directions."""
     prompt_length: int = 20
     """l: context examples in a prompt, the query not counted."""
-    pattern_norm: float = number(3.0)
+    pattern_norm: float = number(default=3.0)
     """beta: norm of every relevant and irrelevant pattern."""
-    irrelevant_scale: float = number(0.5)
+    irrelevant_scale: float = number(default=0.5)
     """K: the irrelevant pattern's coefficient is uniform in (-K, K)."""
-    decisive_fraction: float = number(1.0)
+    decisive_fraction: float = number(default=1.0)
     """alpha of the icl paper: fraction of context examples that carry one of the task's two patterns."""
-    outlier_fraction: float = number(0.0)
+    outlier_fraction: float = number(default=0.0)
     """p_a (training) or alpha (test) of the mamba paper: probability that an example is poisoned."""
-    outlier_scale: float = number(2.0)
+    outlier_scale: float = number(default=2.0)
     """kappa_a: size of the outlier added to a poisoned input."""
-    coefficient_low: float = number(1.0)
+    coefficient_low: float = number(default=1.0)
     """Least coefficient lam of the relevant pattern (selectors); 1 elsewhere."""
-    coefficient_high: float = number(1.0)
+    coefficient_high: float = number(default=1.0)
     """Largest coefficient lam of the relevant pattern."""
-    noise_norm: float | None = number(None)
+    noise_norm: float | None = number(default=None)
     """tau: noise uniform in a ball of this radius (selectors); none draws no noise."""
     label_rule: str | Callable[..., Any] = "random"
     """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
@@ -72,9 +73,9 @@ class Classification:
     """Where poisoned examples stand: random, far from the query, close to it."""
     tasks: str | tuple[Task, ...] = "all"
     """all, cyclic:U, unseen:U (tasks outside cyclic:U), or pairs (a, b)."""
-    outlier_mixtures: Matrix | None = number(None)
+    outlier_mixtures: Matrix | None = number(default=None)
     """Rows of coefficients over v_1..v_V: the outlier directions v' of test prompts, normalised to unit length."""
-    pattern_mixtures: Matrix | None = number(None)
+    pattern_mixtures: Matrix | None = number(default=None)
     """Rows of coefficients over mu_1..mu_M1: out-of-domain patterns mu'; the task's patterns are then these rows."""
     rotation_seed: int | None = None
     """None: patterns along the axes; a number: a random rotation of them drawn with this seed."""
@@ -109,7 +110,7 @@ class Classification:
 
     def sample(self, key: Key | Array | int, batch: int) -> Prompt:
         """Draw a batch of prompts in which every query pattern occurs equally often (Algorithm 1)."""
-        return self.prompts(self.bits(key, batch))
+        return draw_prompts(self, as_key(key), batch)
 
     def bits(self, key: Key | Array | int, batch: int) -> Bits:
         """The randomness of a batch."""
@@ -125,7 +126,7 @@ class Classification:
         beta, kappa_a, K = self.pattern_norm, self.outlier_scale, self.irrelevant_scale
         roles = draw_roles(self, self.task_patterns, cell, words)
         lam = self.coefficient_low + (self.coefficient_high - self.coefficient_low) * uniform16(high_half(words.fourth))
-        kappa = (2.0 * uniform24(words.second) - 1.0) * K
+        kappa = (2.0 * uniform23(words.second) - 1.0) * K
         k = choice(low_half(words.third), max(self.irrelevant_patterns, 1))
         s = choice(high_half(words.third), max(self._directions, 1))
 
@@ -162,7 +163,7 @@ class Classification:
         return float(self.pattern_norm) * mixed
 
 
-def _in_unit_ball(key: Key, shape: tuple[int, int]) -> Float[Array, "tokens dimension"]:
+def _in_unit_ball(key: Key, shape: tuple[int, ...]) -> Float[Array, "tokens dimension"]:
     """Uniform points in the unit ball, one a token."""
     normal_key, radius_key = jax.random.split(jax_key(key))
     direction = jax.random.normal(normal_key, shape)

@@ -7,8 +7,10 @@ inputs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -17,12 +19,13 @@ from iclab.errors import require
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS, label_rule, place
 from iclab.prompts.randomness import (
     Bits,
+    Key,
     TokenWords,
     choice,
     high_half,
     low_half,
     uniform16,
-    uniform24,
+    uniform23,
 )
 from iclab.prompts.tasks import parse_tasks, query_cells
 from iclab.specs import require_choice, require_range
@@ -59,7 +62,13 @@ class Prompt(NamedTuple):
 
     def numpy(self) -> Prompt:
         """The same prompt as NumPy arrays."""
-        return Prompt(*(np.asarray(field) for field in self))
+        return Prompt(*(np.asarray(field) for field in self))  # type: ignore[arg-type]
+
+
+@partial(jax.jit, static_argnums=2)
+def draw_prompts(family: Any, key: Key, batch: int) -> Prompt:
+    """A batch of prompts of any family, as one compiled program."""
+    return family.prompts(family.bits(key, batch))
 
 
 class Roles(NamedTuple):
@@ -95,10 +104,10 @@ def stratified_cells(bits: Bits, tasks: str | tuple[tuple[int, int], ...], patte
     """
     cells = jnp.asarray(query_cells(parse_tasks(tasks, patterns)))
     batch = bits.prompt.shape[0]
-    position = (jnp.arange(batch) + uniform24(bits.batch)) * (len(cells) / batch)
+    position = (jnp.arange(batch) + uniform23(bits.batch)) * (len(cells) / batch)
     chosen = cells[jnp.minimum(position.astype(jnp.int32), len(cells) - 1)]
     first, count = chosen[:, 3], chosen[:, 4]
-    return cells[first + (uniform24(bits.prompt) * count).astype(jnp.int32)][:, :3]
+    return cells[first + (uniform23(bits.prompt) * count).astype(jnp.int32)][:, :3]
 
 
 def draw_roles(spec: Any, patterns: int, cell: Int[Array, " 3"], words: TokenWords) -> Roles:

@@ -28,10 +28,10 @@ class Key(NamedTuple):
 class TokenWords(NamedTuple):
     """Four random words for every token of a prompt."""
 
-    first: UInt32[Array, "..."]
-    second: UInt32[Array, "..."]
-    third: UInt32[Array, "..."]
-    fourth: UInt32[Array, "..."]
+    first: UInt32[Array, ...]
+    second: UInt32[Array, ...]
+    third: UInt32[Array, ...]
+    fourth: UInt32[Array, ...]
 
 
 class Bits(NamedTuple):
@@ -118,6 +118,6 @@ def uniform16(bits16: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
     return (bits16.astype(float) + 0.5) * 2.0**-16
 
 
-def uniform24(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
-    """A number in (0, 1) from the upper 24 bits of a word."""
-    return ((word >> 8).astype(float) + 0.5) * 2.0**-24
+def uniform23(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
+    """A number in (0, 1) from the upper 23 bits of a word: one more and the largest would round to 1 in float32."""
+    return ((word >> 9).astype(float) + 0.5) * 2.0**-23

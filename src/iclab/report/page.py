@@ -7,7 +7,7 @@ import json
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import Any
 
@@ -37,6 +37,6 @@ def page(finished: Sequence[Finished], scale: str) -> str:
 
 def _about() -> dict[str, Any]:
     packages = ("iclab", "jax", "numpy", "optax")
-    return {"date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+    return {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
             "versions": ", ".join(f"{name} {metadata.version(name)}" for name in packages)}

@@ -51,7 +51,8 @@ def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
     except FileNotFoundError:
         raise CheckpointError(f"checkpoint must be an existing file, got {str(path)!r}") from None
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {str(path)!r} cannot be read (truncated or not safetensors): {error}") from None
+        raise CheckpointError(f"checkpoint {str(path)!r} cannot be read, truncated or not safetensors: {error}") \
+            from None
     if metadata.get("format") != FORMAT:
         raise CheckpointError(f"checkpoint {str(path)!r} must have format {FORMAT!r}, got {metadata.get('format')!r}")
     if metadata.get("digest") != _digest(tensors):

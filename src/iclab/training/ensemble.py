@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -99,14 +99,14 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
         _check_start(run, start)
     packs = [pack for group in _by_structure(runs, starts) for pack in _packs(runs, starts, group, width)]
     meter = _Meter(sum(runs[i].training.steps for pack in packs for i in set(pack.members)), progress)
-    programs: dict[Any, _Program] = {}
-    for pack in packs:
-        programs.setdefault(pack.program_key, _Program(pack, probe))
+    programs = [_program(pack.structure, pack.shared, probe) for pack in packs]
     results: list[Trained | None] = [None] * len(runs)
     stop = threading.Event()
     try:
-        for index, done in each(lambda pack: programs[pack.program_key].train(pack, meter, stop, recorded), packs,
-                                workers):
+        def work(number: int) -> dict[int, Trained]:
+            return programs[number].train(packs[number], meter, stop, recorded)
+
+        for _, done in each(work, range(len(packs)), workers):
             for member, trained in done.items():
                 results[member] = trained
                 if finished is not None:
@@ -138,12 +138,15 @@ class _Pack:
     shared: bool
 
     @property
-    def program_key(self) -> Any:
-        return jax.tree.structure(self.runs[0]), len(self.runs), self.shared
+    def structure(self) -> Any:
+        """What a compiled program depends on."""
+        leaves, tree = jax.tree.flatten(self.parts())
+        return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
     def parts(self) -> tuple[Any, Any]:
         """What each run has of its own, stacked; and where the prompts come from, stacked unless it is shared."""
-        own = _stack([(run.model, run.training, run.init_seed) for run in self.runs])
+        # The number of steps steers the loop from outside; runs of any length share a program.
+        own = _stack([(run.model, replace(run.training, steps=1), run.init_seed) for run in self.runs])
         sources = [(run.prompts, run.data_seed) for run in self.runs]
         return own, jax.tree.map(jnp.asarray, sources[0]) if self.shared else _stack(sources)
 
@@ -170,7 +173,8 @@ def _by_structure(runs: Sequence[Run], starts: Sequence[Trained | None]) -> list
 def _same_data(a: Run, b: Run) -> bool:
     if a.data_seed != b.data_seed:
         return False
-    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a.prompts), jax.tree.leaves(b.prompts), strict=True))
+    pairs = zip(jax.tree.leaves(a.prompts), jax.tree.leaves(b.prompts), strict=True)
+    return all(np.array_equal(x, y) for x, y in pairs)
 
 
 def _packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int | None) -> list[_Pack]:
@@ -198,9 +202,9 @@ class _Meter:
 class _Program:
     """The compiled training of one structure and width."""
 
-    def __init__(self, pack: _Pack, probe: Probe | None):
-        self.probe, self.shared, self.lock = probe, pack.shared, threading.Lock()
-        self.axes = (0, None if pack.shared else 0)
+    def __init__(self, shared: bool, probe: Probe | None):
+        self.probe, self.shared, self.lock = probe, shared, threading.Lock()
+        self.axes = (0, None if shared else 0)
         self.compiled: dict[Any, Any] = {}
 
     def begin(self, own: Any, source: Any) -> State:
@@ -237,7 +241,8 @@ class _Program:
             state = self.call("begin", self.begin, own, source)
         else:
             meter.add(steps[-1] * len(set(pack.members)))
-            state = _stack([State(start.params, start.optimizer, np.uint32(steps[-1])) for start in pack.starts])
+            state = _stack([State(start.params, start.optimizer, jnp.uint32(steps[-1]))
+                            for start in pack.starts if start is not None])
         while (done := steps[-1] if steps else 0) < training.steps:
             if stop.is_set():
                 raise Interrupted
@@ -250,6 +255,12 @@ class _Program:
                 for member, trained in _unpack(pack, state, steps, records).items():
                     recorded(member, trained)
         return _unpack(pack, state, steps, records)
+
+
+@lru_cache(maxsize=64)
+def _program(structure: Any, shared: bool, probe: Probe | None) -> _Program:
+    """The program of a structure, kept so that training the same shapes again compiles nothing."""
+    return _Program(shared, probe)
 
 
 def _unpack(pack: _Pack, state: State, steps: list[int], records: list[Any]) -> dict[int, Trained]:

@@ -22,13 +22,13 @@ class Training:
     """T: gradient steps."""
     batch_size: int = 128
     """B: prompts in a batch."""
-    learning_rate: float = number(1.0)
+    learning_rate: float = number(default=1.0)
     """eta: step size."""
     optimizer: str | Callable[..., Any] = "sgd"
     """A name from optax (sgd, adam, ...) or a function learning_rate -> optax transformation."""
     loss: str = "hinge"
     """hinge or squared."""
-    clip_norm: float | None = number(None)
+    clip_norm: float | None = number(default=None)
     """Largest norm of a gradient; none does not clip."""
     record_every: int = 250
     """Steps between two records of the loss and of the probes."""
@@ -55,15 +55,15 @@ class Training:
 class Run:
     """One training: everything that determines the trained weights."""
 
-    model: Any = part(GatedAttention)
+    model: Any = part(default_factory=GatedAttention)
     """The model to train."""
-    prompts: Any = part(lambda: Classification(outlier_fraction=0.6, tasks="cyclic:5"))
+    prompts: Any = part(default_factory=lambda: Classification(outlier_fraction=0.6, tasks="cyclic:5"))
     """The distribution of training prompts."""
-    training: Training = part(Training)
+    training: Training = part(default_factory=Training)
     """How it is trained."""
-    init_seed: int = number(0)
+    init_seed: int = number(default=0)
     """Seed of the starting weights."""
-    data_seed: int = number(0)
+    data_seed: int = number(default=0)
     """Seed of the training prompts; runs with equal prompts and data seed see the same batches."""
 
     def check(self) -> None:

@@ -96,5 +96,5 @@ def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], 
 
     start = (state, make_batch(source, bits(key_of(0))), bits(key_of(1)))
     two_ahead = jax.tree.map(lambda words: jnp.roll(words, -2), keys)
-    (state, *_), losses = jax.lax.scan(body, start, two_ahead)
+    (state, _, _), losses = jax.lax.scan(body, start, two_ahead)
     return state, losses.mean(axis=0)

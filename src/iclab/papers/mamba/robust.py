@@ -1,7 +1,7 @@
 """Claim `mamba.robust`: Mamba stays at the floor up to outlier fraction 0.8, the linear Transformer fails past 1/2.
 
-Rule, written before the run. Mamba's largest excess over the floor at fractions up to 0.8 is at most 0.01 for each label
-rule; the linear Transformer's error at 0.6 under flip is above 0.4. Fraction 0.8 lies outside theorem 2 (c); the
+Rule, written before the run. Mamba's largest excess over the floor at fractions up to 0.8 is at most 0.01 for each
+label rule; the linear Transformer's error at 0.6 under flip is above 0.4. Fraction 0.8 lies outside theorem 2 (c); the
 conditions say so. Same runs as figure 2.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.robustness import SIZES, Robustness, measure
-from iclab.papers.mamba.settings import FRACTIONS, RULES, one_layer_run, test_prompts, training_prompts
+from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run, training_prompts
 from iclab.probes import seed_interval
 from iclab.specs import to_json
 from iclab.theory.mamba import theorem2_conditions
@@ -40,7 +40,7 @@ def run(lab: Lab) -> Outcome:
     """Judge the claim."""
     result = measure(lab)
     size = SIZES[lab.scale]
-    test = test_prompts("flip", 0.8)
+    test = attacked_prompts("flip", 0.8)
     same_scale = seed_interval(result.at("same_scale", "mamba", "flip", 0.8))
     claim = Claim(
         id="mamba.robust", statement=STATEMENT, place="li2025mamba, figure 2, theorems 1-4",
@@ -57,8 +57,8 @@ def run(lab: Lab) -> Outcome:
         shown="Each check, its measured value with a 95 % interval over seeds, and the threshold it had to meet.",
         paper="Mamba tolerates outlier fractions close to 1, the linear Transformer only those below 1/2.",
         measured=f"Verdict: {claim.verdict}. Mamba's largest excess over the floor is {worst.measured:.4f} "
-                 f"(allowed {EXCESS_ALLOWED}); the linear Transformer errs {claim.checks[-1].measured:.3f} at 0.6 under "
-                 f"flip (needs > {LINEAR_BROKEN}).",
+                 f"(allowed {EXCESS_ALLOWED}); the linear Transformer errs {claim.checks[-1].measured:.3f} at 0.6 "
+                 f"under flip (needs > {LINEAR_BROKEN}).",
         claim=claim, seeds=result.seeds, settings=claim.settings)
 
 

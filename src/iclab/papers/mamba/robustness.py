@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from iclab.papers.entries import Lab, per_seed
-from iclab.papers.mamba.settings import FRACTIONS, RULES, one_layer_run, test_prompts
-from iclab.probes import information_floor, model_errors
+from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run
+from iclab.probes import bayes_predictor, information_floor, measure_error, model_errors
 from iclab.runs.store import run_id
+from iclab.training import Trained
 
 MODELS = ("mamba", "linear")
 VARIANTS = {
@@ -29,21 +32,37 @@ class Size:
     prompts: int
 
 
-SIZES = {"quick": Size(seeds=4, steps=2_000, prompts=4_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
+SIZES = {"quick": Size(seeds=4, steps=3_000, prompts=4_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """Errors for each variant and model, of shape (seeds, rules, fractions)."""
+    """Errors for each variant and model, of shape (seeds, rules, fractions), and what the prompts allow."""
 
     errors: dict[str, dict[str, Float[np.ndarray, "seeds rules fractions"]]]
     floor: Float[np.ndarray, " fractions"]
+    bayes: Float[np.ndarray, " fractions"]
+    """Error of the Bayes predictor that ignores poisoned labels; the same under every rule."""
     seeds: list[int]
     runs: list[str]
 
     def at(self, variant: str, model: str, rule: str, fraction: float) -> Float[np.ndarray, " seeds"]:
         """Errors over seeds at one point."""
         return self.errors[variant][model][:, RULES.index(rule), FRACTIONS.index(fraction)]
+
+
+def rule_errors(trained: Sequence[Trained], seeds: Sequence[int], prompts: int, scale_factor: float = 3.0
+                ) -> Float[np.ndarray, "seeds rules fractions"]:
+    """Errors of one model's seeds under every label rule and outlier fraction."""
+    tests = [attacked_prompts(rule, fraction, scale_factor) for rule in RULES for fraction in FRACTIONS]
+    return model_errors(trained, tests, count=prompts, seeds=seeds).reshape(len(seeds), len(RULES), len(FRACTIONS))
+
+
+def references(prompts: int) -> tuple[list[float], list[float]]:
+    """The floor in closed form and the Bayes predictor's error, at every outlier fraction."""
+    tests = [attacked_prompts("random", fraction) for fraction in FRACTIONS]
+    bayes = [measure_error(bayes_predictor(test), test, count=prompts).error for test in tests]
+    return [information_floor(test) for test in tests], bayes
 
 
 def measure(lab: Lab) -> Robustness:
@@ -54,21 +73,17 @@ def measure(lab: Lab) -> Robustness:
                 for shifts in (5, 1) for model in MODELS}
     every_run = [run for runs in training.values() for run in runs]
 
-    def compute() -> dict[str, dict[str, list]]:
-        trained = iter(lab.train(every_run))
-        done = {key: [next(trained) for _ in runs] for key, runs in training.items()}
-        errors: dict[str, dict[str, list]] = {}
-        for shifts, variants in ((5, ("paper", "same_scale")), (1, ("few_tasks",))):
-            tests = [test_prompts(rule, fraction, 1.0 if variant == "same_scale" else 3.0)
-                     for variant in variants for rule in RULES for fraction in FRACTIONS]
-            for model in MODELS:
-                table = model_errors(done[model, shifts], tests, count=size.prompts, seeds=seeds)
-                table = table.reshape(len(seeds), len(variants), len(RULES), len(FRACTIONS))
-                for index, variant in enumerate(variants):
-                    errors.setdefault(variant, {})[model] = table[:, index].tolist()
-        return errors
+    def compute() -> dict[str, Any]:
+        finished = iter(lab.train(every_run))
+        done = {key: [next(finished) for _ in runs] for key, runs in training.items()}
+        cases = {"paper": (5, 3.0), "same_scale": (5, 1.0), "few_tasks": (1, 3.0)}
+        errors = {variant: {model: rule_errors(done[model, shifts], seeds, size.prompts, factor).tolist()
+                            for model in MODELS} for variant, (shifts, factor) in cases.items()}
+        floor, bayes = references(size.prompts)
+        return {"errors": errors, "floor": floor, "bayes": bayes}
 
     kept = lab.store.recall("mamba-robustness", [every_run, size.prompts], compute)
-    errors = {variant: {model: np.array(table) for model, table in models.items()} for variant, models in kept.items()}
-    floor = np.array([information_floor(test_prompts("flip", fraction)) for fraction in FRACTIONS])
-    return Robustness(errors, floor, seeds, [run_id(run) for run in every_run])
+    errors = {variant: {model: np.array(table) for model, table in models.items()}
+              for variant, models in kept["errors"].items()}
+    return Robustness(errors, np.array(kept["floor"]), np.array(kept["bayes"]), seeds,
+                      [run_id(run) for run in every_run])

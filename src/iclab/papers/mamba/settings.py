@@ -2,7 +2,7 @@
 
 | given by the paper                                                | chosen here                                     |
 | ----------------------------------------------------------------- | ----------------------------------------------- |
-| d 30, M1 6, M2 10, V 3, l 20, delta 0.2, beta 3, kappa_a 2, p_a 0.6 | eta 1 (Mamba), 0.1 (linear), B 128, T 10,000    |
+| d 30, M1 6, M2 10, V 3, l 20, delta .2, beta 3, kappa_a 2, p_a .6 | eta 1 (Mamba), 0.1 (linear), B 128, T 10,000    |
 | v1' v2' v3' as coefficient rows, K <= 1/2 in training, K' > 1     | K 0.5, K' 1.2, kappa_a' = 3 kappa_a, U = 5      |
 
 The linear Transformer diverges at eta 1; at 0.1 its loss has long stopped falling by T. Its three v' are not quite of
@@ -30,7 +30,7 @@ def training_prompts(shifts: int = 5, **changes: Any) -> Classification:
                                   tasks=f"cyclic:{shifts}"), **changes)
 
 
-def test_prompts(rule: str, fraction: float, scale_factor: float = 3.0, **changes: Any) -> Classification:
+def attacked_prompts(rule: str, fraction: float, scale_factor: float = 3.0, **changes: Any) -> Classification:
     """Test prompts of section 4.1: unseen outlier directions, `scale_factor` times the training scale, all tasks."""
     training = training_prompts()
     return replace(training, outlier_fraction=fraction, outlier_scale=scale_factor * training.outlier_scale,

@@ -1,0 +1,48 @@
+"""Error probes take any predictor and count a dead output as wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from iclab import Classification, SpecError, measure_error, model_errors, replace, seed_interval
+from iclab.probes.errors import wilson
+
+PROMPTS = Classification(outlier_fraction=0.3)
+
+
+def test_known_predictors():
+    assert measure_error(lambda batch: batch.label, PROMPTS, count=600).error == 0
+    assert measure_error(lambda batch: -batch.label, PROMPTS, count=600).error == 1
+    dead = measure_error(lambda batch: np.zeros(len(batch.label)), PROMPTS, count=600)
+    assert (dead.error, dead.hinge) == (1, 1)
+    assert measure_error(lambda batch: batch.label * np.nan, PROMPTS, count=600).error == 1
+    coin = measure_error(lambda batch: np.sign(batch.y[:, 0]), PROMPTS, count=5000)
+    assert coin.low < 0.5 < coin.high
+
+
+def test_a_wrong_shape_is_named():
+    with pytest.raises(SpecError, match="one score a prompt"):
+        measure_error(lambda batch: batch.y, PROMPTS, count=10)
+
+
+def test_the_compiled_path_agrees_with_the_general_one(trained_mamba):
+    tests = [replace(PROMPTS, outlier_fraction=f, label_rule=rule) for f in (0.3, 0.8) for rule in ("flip", "random")]
+    compiled = model_errors(trained_mamba[:2], tests, count=4000, seeds=[7, 8])
+    for row, (trained, seed) in enumerate(zip(trained_mamba[:2], (7, 8), strict=True)):
+        for column, test in enumerate(tests):
+            general = measure_error(trained, test, count=4000, seed=seed)
+            assert compiled[row, column] == pytest.approx(general.error, abs=1e-3)
+
+
+def test_wilson_and_student_are_the_textbook_intervals():
+    low, high = wilson(3, 100)
+    p, n, z = 0.03, 100, stats.norm.ppf(0.975)
+    middle, half = (p + z * z / (2 * n)) / (1 + z * z / n), z / (1 + z * z / n) * np.sqrt(
+        p * (1 - p) / n + z * z / (4 * n * n))
+    assert (low, high) == pytest.approx((middle - half, middle + half))
+    interval = seed_interval([1.0, 2.0, 3.0])
+    assert interval.mean == 2
+    assert interval.high == pytest.approx(2 + 4.302652 / np.sqrt(3), rel=1e-5)
+    assert np.isnan(seed_interval([1.0]).low)

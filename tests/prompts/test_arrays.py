@@ -1,0 +1,55 @@
+"""A user's own data as prompts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iclab import SpecError, from_labelled, replace
+
+INPUTS = np.arange(24, dtype=float).reshape(12, 2)
+LABELS = np.repeat(["cat", "dog", "hen"], 4)
+
+
+def poison(rows):
+    rows[:, 1] = -1.0
+    return rows
+
+
+def test_examples_are_rows_of_their_class():
+    spec = from_labelled(INPUTS, LABELS, perturb=poison, prompt_length=5, outlier_fraction=0.5, label_rule="flip")
+    prompts = spec.sample(0, 50).numpy()
+    np.testing.assert_array_equal(prompts.irrelevant // 4, prompts.pattern)
+    expected = INPUTS[prompts.irrelevant]
+    expected[..., 1] = np.where(prompts.outlier, -1.0, expected[..., 1])
+    np.testing.assert_allclose(prompts.x, expected)
+    np.testing.assert_array_equal(prompts.y[prompts.outlier], -prompts.clean[prompts.outlier])
+    assert len(np.unique(prompts.irrelevant)) == 12
+
+
+def test_classes_can_be_held_out():
+    spec = from_labelled(INPUTS, LABELS, classes=["hen", "cat"])
+    assert set(np.unique(spec.sample(0, 50).numpy().x)) <= set(np.concatenate([INPUTS[8:], INPUTS[:4]]).ravel())
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"classes": ["cat"]}, "at least two classes"),
+    ({"classes": ["cat", "cow"]}, "classes must occur in labels, got 'cow'"),
+    ({"perturb": lambda rows: rows[:1]}, "perturb must keep the shape"),
+    ({"outlier_fraction": 2.0}, "outlier_fraction must be in [0, 1), got 2.0"),
+    ({"colour": 2.0}, "field must be one of"),
+])
+def test_bad_input_is_named(arguments, message):
+    with pytest.raises(SpecError) as error:
+        from_labelled(INPUTS, LABELS, **arguments)
+    assert message in str(error.value)
+
+
+def test_not_a_number_is_refused():
+    with pytest.raises(SpecError, match="finite"):
+        from_labelled(INPUTS * np.nan, LABELS)
+
+
+def test_a_changed_copy_is_checked():
+    with pytest.raises(SpecError):
+        replace(from_labelled(INPUTS, LABELS), outlier_fraction=1.5).check()

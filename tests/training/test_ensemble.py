@@ -1,0 +1,78 @@
+"""A run's result does not depend on its company."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from iclab import replace, train, train_many
+from iclab.training.sgd import begin, stretch
+
+
+def close(a, b, tolerance):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance),
+                 (a.params, a.loss), (b.params, b.loss))
+
+
+@pytest.fixture
+def mixed_runs(tiny_run):
+    """Runs that differ in seeds and in numbers of every part, and two that differ in shape."""
+    def other(run, **changes):
+        return replace(run, prompts=replace(run.prompts, **changes))
+
+    return [tiny_run, tiny_run.seeded(1), other(tiny_run.seeded(2), outlier_fraction=0.1, pattern_norm=2.0),
+            replace(tiny_run, training=replace(tiny_run.training, learning_rate=0.1)),
+            other(tiny_run.seeded(3), outlier_scale=1.0),
+            replace(tiny_run, model=replace(tiny_run.model, init_scale=0.1)),
+            replace(tiny_run, model=replace(tiny_run.model, member="linear")),
+            other(tiny_run, prompt_length=4)]
+
+
+def test_alone_or_together_the_same_in_double_precision(float64, mixed_runs):
+    alone = [train(run) for run in mixed_runs]
+    for together in (train_many(mixed_runs), train_many(mixed_runs[::-1])[::-1], train_many(mixed_runs, width=3)):
+        for one, same in zip(alone, together, strict=True):
+            assert same.params[0].W_B.dtype == np.float64
+            close(one, same, 1e-5)
+
+
+def test_packmates_do_not_change_a_bit(mixed_runs):
+    first = train_many([mixed_runs[0], mixed_runs[1], mixed_runs[2]])
+    second = train_many([mixed_runs[0], mixed_runs[4], mixed_runs[5], mixed_runs[1]])
+    np.testing.assert_array_equal(first[0].params[0].W_B, second[0].params[0].W_B)
+    np.testing.assert_array_equal(first[1].params[0].W_B, second[3].params[0].W_B)
+
+
+def test_shared_batches_equal_batches_of_ones_own(float64, tiny_run):
+    runs = [replace(tiny_run, init_seed=seed) for seed in range(5)]
+    for run, shared in zip(runs, train_many(runs), strict=True):
+        close(train(run), shared, 1e-9)
+
+
+def test_members_draw_independent_data_by_default(tiny_run):
+    a, b = train_many([tiny_run.seeded(0), tiny_run.seeded(1)])
+    assert not np.array_equal(a.loss, b.loss)
+
+
+def test_each_run_is_handed_over_once_when_it_is_done(mixed_runs):
+    handed = []
+    train_many(mixed_runs, finished=lambda index, trained: handed.append((index, trained.status)))
+    assert sorted(handed) == [(index, "trained") for index in range(len(mixed_runs))]
+
+
+def test_progress_reaches_the_whole(mixed_runs):
+    seen = []
+    train_many(mixed_runs, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (8 * 30, 8 * 30)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_memory_does_not_grow_with_steps(tiny_run):
+    def temporary(steps):
+        state = jax.eval_shape(lambda: begin(tiny_run))
+        compiled = jax.jit(lambda s: stretch(tiny_run, s, steps)).lower(state).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    per_step = (temporary(2000) - temporary(1000)) / 1000
+    assert per_step < 64  # a key and a loss, not a batch
