@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from iclab.commands.options import Parser, add_spec, read_spec
-from iclab.errors import IclabError
 from iclab.probes import bayes_predictor, information_floor, measure_error
+from iclab.prompts import Classification
 from iclab.training import load_checkpoint
 
 
@@ -14,21 +14,14 @@ def main(arguments: list[str]) -> None:
     """Measure the error on test prompts: those of training, with the options given."""
     parser = Parser("eval", "Measure the error of a checkpoint on fresh prompts. Test prompts are those of training "
                             "unless options change them.")
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a file that `iclab train` saved")
+    parser.add_argument("checkpoint", help="a file that `iclab train` saved")
     parser.add_argument("--count", type=int, default=10_000, metavar="INT", help="test prompts [default: 10000]")
     parser.add_argument("--seed", type=int, default=0, metavar="INT", help="seed of the test prompts [default: 0]")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    path = next((word for word in arguments if not word.startswith("-")), None)
-    if path is None or "-h" in arguments or "--help" in arguments:
-        from iclab.prompts import Classification
-
-        add_spec(parser, Classification(), "test")
-        parser.parse_args(arguments)
-        raise IclabError("checkpoint must be given")
-    trained = load_checkpoint(path)
-    add_spec(parser, trained.run.prompts, "test")
+    add_spec(parser, Classification(), "test.", otherwise="as in training")
     options = vars(parser.parse_args(arguments))
-    test = read_spec(trained.run.prompts, "test", options)
+    trained = load_checkpoint(options["checkpoint"])
+    test = read_spec(trained.run.prompts, options, "test.")
     if test.dimension != trained.run.prompts.dimension:
         parser.error(f"test.dimension must be that of the model, {trained.run.prompts.dimension}, got {test.dimension}")
     rate = measure_error(trained, test, count=options["count"], seed=options["seed"])

@@ -25,36 +25,36 @@ class Parser(argparse.ArgumentParser):
         raise IclabError(f"{message} (see `{self.prog} --help`)")
 
 
-def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str) -> None:
-    """An option for every field of a spec, nested specs included."""
-    group = parser.add_argument_group(f"{prefix} ({type(default).__name__})")
+def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str = "", otherwise: str | None = None) -> None:
+    """An option for every field of a spec, nested specs included: `--prefix.field`; `otherwise` says what holds
+    without the option when that is not the default's value."""
+    group = parser.add_argument_group(f"{prefix.rstrip('.') or 'run'} ({type(default).__name__})")
     hints = typing.get_type_hints(type(default))
     kind: Any = type(default)
     explained = field_help(kind)
     for field in dataclasses.fields(default):
-        value, name = getattr(default, field.name), f"{prefix}.{field.name.replace('_', '-')}"
+        value, name = getattr(default, field.name), prefix + field.name.replace("_", "-")
         if dataclasses.is_dataclass(value):
-            add_spec(parser, value, name)
+            add_spec(parser, value, f"{name}.", otherwise)
             continue
-        text = f"{explained.get(field.name, '')} [default: {value}]".replace("%", "%%")
-        group.add_argument(f"--{name}", dest=f"{prefix}.{field.name}", help=text, metavar=_metavar(hints[field.name]),
+        text = f"{explained.get(field.name, '')} [default: {otherwise or value}]".replace("%", "%%")
+        group.add_argument(f"--{name}", dest=name, help=text, metavar=_metavar(hints[field.name]),
                            type=_converter(hints[field.name], name), default=argparse.SUPPRESS)
 
 
-def read_spec(default: Any, prefix: str, given: dict[str, Any]) -> Any:
+def read_spec(default: Any, given: dict[str, Any], prefix: str = "") -> Any:
     """The spec with the options that were given."""
     changes = {}
     for field in dataclasses.fields(default):
-        value = getattr(default, field.name)
-        name = f"{prefix}.{field.name}"
+        value, name = getattr(default, field.name), prefix + field.name.replace("_", "-")
         if dataclasses.is_dataclass(value):
-            changes[field.name] = read_spec(value, f"{prefix}.{field.name.replace('_', '-')}", given)
+            changes[field.name] = read_spec(value, given, f"{name}.")
         elif name in given:
             changes[field.name] = given[name]
     try:
         return replace(default, **changes)
     except SpecError as error:
-        raise SpecError(f"{prefix}: {error}") from None
+        raise SpecError(f"{prefix}{error}") from None
 
 
 def _metavar(hint: Any) -> str:

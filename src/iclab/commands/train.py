@@ -23,18 +23,18 @@ def main(arguments: list[str]) -> None:
                         "--training.steps may be given beside it")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     default = Run()
-    add_spec(parser, default, "run")
+    add_spec(parser, default)
     options = vars(parser.parse_args(arguments))
     out, resume, as_json = Path(options.pop("out")), options.pop("resume"), options.pop("json")
     start = None
     if resume is None:
-        run = read_spec(default, "run", options)
+        run = read_spec(default, options)
     else:
-        others = [name for name in options if name != "run.training.steps"]
+        others = [name for name in options if name != "training.steps"]
         if others:
             parser.error(f"--{others[0]} cannot be given with --resume: the checkpoint fixes it")
         start = load_checkpoint(resume)
-        steps = options.get("run.training.steps", start.run.training.steps)
+        steps = options.get("training.steps", start.run.training.steps)
         run = replace(start.run, training=replace(start.run.training, steps=steps))
     check_writable(out.parent)
     saved = time.monotonic()

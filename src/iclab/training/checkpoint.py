@@ -32,7 +32,7 @@ def save_checkpoint(path: str | Path, trained: Trained) -> None:
     tensors |= {"steps": np.asarray(trained.steps), "loss": np.asarray(trained.loss)}
     if trained.probes is not None:
         tensors |= _named({"probes": trained.probes})
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    tensors = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     metadata = {"format": FORMAT, "run": json.dumps(to_json(trained.run)), "digest": _digest(tensors)}
     write_whole(Path(path), save(tensors, metadata=metadata))
 
@@ -114,5 +114,5 @@ def _digest(tensors: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(f"{name}{tensors[name].dtype}{tensors[name].shape}".encode())
-        digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+        digest.update(tensors[name].tobytes())
     return digest.hexdigest()

@@ -1,0 +1,107 @@
+"""The command line as a user meets it: results, and one clear line when the input is bad."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from iclab.cli import main
+from iclab.papers.mamba import robustness
+from iclab.papers.mamba.robustness import Size
+
+SMALL = ["--prompts.dimension", "9", "--prompts.relevant-patterns", "3", "--prompts.irrelevant-patterns",
+         "3", "--prompts.outlier-patterns", "2", "--prompts.prompt-length", "6", "--prompts.tasks", "all",
+         "--training.steps", "20", "--training.record-every", "10", "--training.batch-size", "16"]
+
+
+def test_help_does_not_import_jax():
+    code = "import sys, iclab.cli as c; c.main(['--help']); sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "reproduce" in done.stdout
+
+
+def test_list(capsys):
+    assert main(["list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {"mamba.fig2", "mamba.robust"} <= {entry["id"] for entry in listed}
+    assert main(["list"]) == 0
+    assert "mamba.fig2" in capsys.readouterr().out
+
+
+def test_train_eval_and_go_on(tmp_path, capsys):
+    path = str(tmp_path / "m.safetensors")
+    assert main(["train", "--out", path, "--json", *SMALL]) == 0
+    trained = json.loads(capsys.readouterr().out)
+    assert trained["status"] == "trained"
+    assert trained["run"]["prompts"]["dimension"] == 9
+    assert main(["eval", path, "--count", "500", "--json", "--test.label-rule", "flip", "--test.outlier-fraction",
+                 "0.5", "--test.outlier-mixtures", "0.8,0.6;0.6,0.8"]) == 0
+    rate = json.loads(capsys.readouterr().out)
+    assert 0 <= rate["low"] <= rate["error"] <= rate["high"] <= 1
+    assert rate["floor"] == pytest.approx(0.5 ** 7)
+    assert main(["train", "--resume", path, "--out", path, "--training.steps", "30", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 30
+
+
+def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(robustness.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
+    out = tmp_path / "results"
+    assert main(["reproduce", "--scale", "quick", "--out", str(out)]) == 0
+    assert "report.html" in capsys.readouterr().out
+    claims = json.loads((out / "claims.json").read_text())
+    assert [claim["id"] for claim in claims] == ["mamba.robust"]
+    assert claims[0]["verdict"] in ("holds", "fails", "inconclusive")
+    names = {file.stem for file in (out / "figures").glob("*.svg")}
+    assert names == {file.stem for file in (out / "figures").glob("*.csv")}
+    assert "mamba.fig2.paper" in names
+    page = (out / "report.html").read_text()
+    assert page.count("<svg") == 3
+    assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", "")
+    assert "<script" not in page
+    assert main(["reproduce", "mamba.robust", "--scale", "quick", "--out", str(out)]) == 0
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["dance"], "command must be one of"),
+    (["reproduce", "mamba.nope"], "id must be one of"),
+    (["reproduce", "--scale", "huge"], "scale must be one of quick, full, got 'huge'"),
+    (["reproduce", "--seed", "-1"], "seed must be in"),
+    (["reproduce", "--colour", "red"], "unrecognized arguments: --colour"),
+    (["train", "--prompts.outlier-fraction", "1.2"], "outlier_fraction must be in [0, 1), got 1.2"),
+    (["train", "--prompts.outlier-fraction", "lots"], "outlier-fraction must be a number, got 'lots'"),
+    (["train", "--prompts.relevant-patterns", "40"], "dimension must be at least"),
+    (["train", "--model.member", "lstm"], "member must be one of"),
+    (["train", "--model.normalise", "maybe"], "normalise must be true or false, got 'maybe'"),
+    (["train", "--prompts.label-rule", "nowhere:rule"], "label-rule must be a function"),
+    (["train", "--training.optimizer", "magic"], "optimizer must be the name of an optax optimizer, got 'magic'"),
+    (["train", "--resume", "x.safetensors", "--init-seed", "3"], "cannot be given with --resume"),
+    (["eval", "absent.safetensors"], "checkpoint must be an existing file, got 'absent.safetensors'"),
+    (["eval"], "checkpoint"),
+])
+def test_bad_input_is_one_line_and_code_2(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert "Traceback" not in printed.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_truncated_checkpoint_is_one_line(tmp_path, capsys):
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00{")
+    assert main(["eval", str(path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_work(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["reproduce", "--out", str(tmp_path / "file" / "x")]) == 2
+    assert "out must be a folder that can be written" in capsys.readouterr().err
+    assert main(["train", "--out", str(tmp_path / "file" / "m.safetensors")]) == 2

@@ -1,0 +1,66 @@
+"""Every entry against its protocol, at a tiny scale, checking the order that the paper states."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from iclab import IclabError
+from iclab.papers import entries
+from iclab.papers.entries import Lab, all_entries, chosen_entries
+from iclab.papers.mamba import robustness
+from iclab.papers.mamba.robustness import Size
+from iclab.runs.store import Store
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    monkeypatch.setitem(robustness.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
+    return Lab(Store(tmp_path), "quick")
+
+
+def test_every_entry_has_an_id_a_place_and_a_docstring():
+    found = all_entries()
+    assert {"mamba.fig2", "mamba.robust"} <= set(found)
+    for name, entry in found.items():
+        assert re.fullmatch(r"[a-z]+\.[a-z0-9_]+", name)
+        assert entry.kind in ("figure", "table", "claim")
+        assert entry.title
+        assert entry.place
+
+
+def test_an_unknown_id_is_refused():
+    with pytest.raises(IclabError, match=r"id must be one of .*mamba\.fig2.*, got 'mamba\.nope'"):
+        chosen_entries(["mamba.nope"])
+
+
+def test_every_entry_runs_and_is_remembered(lab, monkeypatch):
+    outcomes = {}
+    for entry in all_entries().values():
+        outcome = outcomes[entry.id] = entry.run(lab)
+        assert outcome.shown
+        assert outcome.paper
+        assert outcome.measured
+        assert outcome.plots or outcome.claim
+        for plot in outcome.plots:
+            assert plot.svg.startswith("<svg")
+            assert plot.csv.count("\n") > 1
+        assert (outcome.claim is not None) == (entry.kind == "claim")
+    errors = robustness.measure(lab).errors["paper"]
+    flip = {model: table[:, 0].mean(axis=0) for model, table in errors.items()}
+    assert flip["linear"][6] > 0.5 > flip["mamba"][6]
+    assert (np.diff(flip["linear"]) > -0.01).all()
+
+    def no_training(*_, **__):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("iclab.runs.store.train_many", no_training)
+    for entry in all_entries().values():
+        assert entry.run(lab).measured == outcomes[entry.id].measured
+
+
+def test_a_bad_scale_is_named(tmp_path):
+    with pytest.raises(IclabError, match="scale must be one of quick, full, got 'huge'"):
+        entries.Lab(Store(tmp_path), "huge")
