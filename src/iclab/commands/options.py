@@ -18,7 +18,8 @@ class Parser(argparse.ArgumentParser):
     """A parser whose complaint is one line."""
 
     def __init__(self, command: str, description: str):
-        super().__init__(prog=f"iclab {command}", description=description, allow_abbrev=False,
+        super().__init__(prog=f"iclab {command}", usage=f"iclab {command} [OPTIONS]", description=description,
+                         allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
 
     def error(self, message: str) -> NoReturn:

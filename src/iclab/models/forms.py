@@ -43,8 +43,9 @@ def reach(log_decay: Float[Array, "tokens axis"]) -> Float[Array, "tokens axis"]
     if tokens > SHORT:
         after = jnp.cumsum(log_decay[::-1], axis=0)[::-1] - log_decay
     else:
-        strictly_after = jnp.asarray(np.triu(np.ones((tokens, tokens)), 1), log_decay.dtype)
-        after = strictly_after @ log_decay
+        # The triangle on the right: on the left, a batch of prompts would have to be transposed around it.
+        strictly_before = jnp.asarray(np.tril(np.ones((tokens, tokens)), -1), log_decay.dtype)
+        after = (log_decay.T @ strictly_before).T
     return jnp.exp(after)
 
 

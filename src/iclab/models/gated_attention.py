@@ -127,7 +127,7 @@ class GatedAttention:
                     ) -> tuple[Any, Any, Any]:
         """Scores, gates and their product as seen from the query (the last token), on the label channel."""
         # Forming W_B^T W_C once beats two products with every prompt.
-        scores = columns @ ((layer.W_B.T @ layer.W_C) @ columns[-1])
+        scores = columns @ (columns[-1] @ (layer.W_C.T @ layer.W_B))
         gate = streams.gates
         per_channel = gate.intake.shape[1] > 1
         decay = gate.log_decay[:, label] if per_channel else gate.log_decay[:, 0]

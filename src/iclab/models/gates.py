@@ -70,7 +70,7 @@ def gates(member: str, params: GateParams, columns: Float[Array, "tokens width"]
         return Gates(jnp.zeros((tokens, 1, 1)), ones)
     if member == "retnet":
         return Gates(jnp.broadcast_to(jnp.log(jnp.asarray(retention, float)), (tokens, 1, 1)), ones)
-    logits = columns @ params.w.T
+    logits = (params.w @ columns.T).T  # this way round, an ensemble's gates come out with the tokens innermost
     if member == "gla":
         return Gates(negative_softplus(-logits)[:, None, :], ones)
     if member == "mamba":
