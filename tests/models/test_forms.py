@@ -50,7 +50,7 @@ def naive(model, params, columns):
                     state[j, m] = decay * state[j, m] + intake * p[j] * key
             outputs[t] = state @ (W_C @ p)
         columns = columns + outputs * (1.0 / tokens if model.normalise else 1.0)
-    return columns[-1, model.embedding.label_index(width)] * model.embedding.norm
+    return columns[-1, width - model.embedding.size] * model.embedding.norm
 
 
 def random_case(model, tokens, dimension, seed):

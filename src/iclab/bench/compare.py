@@ -35,14 +35,13 @@ def compare(rounds: int = 5, say: Callable[[str], None] = lambda text: None) -> 
     baseline = TorchMamba(torch, prompts, BATCH, RATE)
     compiled = TorchMamba(torch, prompts, BATCH, RATE).compiled_step()
     run = Run(model=GatedAttention(), prompts=prompts,
-              training=Training(steps=1000, batch_size=BATCH, learning_rate=RATE, record_every=250))
-    short = replace(run, training=replace(run.training, steps=250))
+              training=Training(steps=1000, batch_size=BATCH, learning_rate=RATE, record_every=500))
     contenders = {
         "eager": _torch_timer(baseline.step, 200),
         "compile": _torch_timer(compiled, 200),
         "single": _train_timer([run]),
-        "independent_32": _train_timer([short.seeded(seed) for seed in range(ENSEMBLE)]),
-        "shared_32": _train_timer([replace(short, init_seed=seed) for seed in range(ENSEMBLE)]),
+        "independent_32": _train_timer([run.seeded(seed) for seed in range(ENSEMBLE)]),
+        "shared_32": _train_timer([replace(run, init_seed=seed) for seed in range(ENSEMBLE)]),
     }
     for name, timer in contenders.items():
         say(f"warming up {name}")

@@ -11,8 +11,8 @@ from iclab.commands.options import Parser
 
 def main(arguments: list[str]) -> None:
     """Print times a model-step and the ratios between them."""
-    parser = Parser("bench", "Train the same one-layer Mamba (d 30, l 20, B 128, fresh prompts every step) in iclab, in "
-                             "eager PyTorch and with torch.compile, interleaved, on equal threads.")
+    parser = Parser("bench", "Train the same one-layer Mamba (d 30, l 20, B 128, fresh prompts every step) in iclab, "
+                             "in eager PyTorch and with torch.compile, interleaved, on equal threads.")
     parser.add_argument("--rounds", type=int, default=5, metavar="INT", help="[default: 5]")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args(arguments)

@@ -7,6 +7,14 @@ from jaxtyping import Array, Float
 
 from iclab.specs import number, require_count, require_range, spec
 
+ALIGNMENT = 8
+
+
+def aligned(weights: Float[Array, "rows width"], width: int, rows: bool = False) -> Float[Array, "padded width"]:
+    """Weights with zeros for the filled-up coordinates of the columns, and of their rows where these are such too."""
+    extra = width - weights.shape[1]
+    return jnp.pad(weights, ((0, extra if rows else 0), (0, extra))) if extra else weights
+
 
 @spec
 class LabelEmbedding:
@@ -26,10 +34,10 @@ class LabelEmbedding:
 
     def columns(self, x: Float[Array, "tokens dimension"], y: Float[Array, " tokens"]
                 ) -> Float[Array, "tokens width"]:
-        """The prompt as the model reads it, one row a column of the paper's matrix P."""
-        rest = jnp.zeros((x.shape[0], self.size - 1), x.dtype)
-        return jnp.concatenate([x, (y * self.norm)[:, None], rest], axis=1)
+        """The prompt as the model reads it, one row a column of the paper's matrix P.
 
-    def label_index(self, width: int) -> int:
-        """The coordinate that carries the label."""
-        return width - self.size
+        Zeros fill the width up to a multiple of 8: products with rows of 31 numbers take half as long again as with 32.
+        """
+        width = x.shape[1] + self.size
+        rest = jnp.zeros((x.shape[0], self.size - 1 + -width % ALIGNMENT), x.dtype)
+        return jnp.concatenate([x, (y * self.norm)[:, None], rest], axis=1)

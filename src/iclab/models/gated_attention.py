@@ -11,13 +11,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from iclab.models.embedding import LabelEmbedding
+from iclab.models.embedding import LabelEmbedding, aligned
 from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
 from iclab.models.gates import MEMBERS, GateParams, gates, init_gate
 from iclab.prompts.context import Prompt
@@ -30,6 +30,12 @@ class LayerParams(NamedTuple):
     W_B: Float[Array, "state width"]
     W_C: Float[Array, "state width"]
     gate: GateParams
+
+
+def _aligned(layer: LayerParams, width: int) -> LayerParams:
+    w, channels = layer.gate.w, layer.W_B.shape[1]
+    gate = layer.gate._replace(w=aligned(w, width, rows=w.shape[0] == channels))
+    return LayerParams(aligned(layer.W_B, width, rows=True), aligned(layer.W_C, width, rows=True), gate)
 
 
 class Intermediates(NamedTuple):
@@ -90,32 +96,34 @@ class GatedAttention:
     def apply(self, params: tuple[LayerParams, ...], columns: Float[Array, "tokens width"]
               ) -> tuple[Float[Array, ""], Intermediates]:
         """The output for one prompt's query and what led to it."""
-        label = self.embedding.label_index(columns.shape[1])
+        label = params[0].W_B.shape[1] - self.embedding.size
+        params = tuple(_aligned(layer, columns.shape[1]) for layer in params)
         scale = 1.0 / columns.shape[0] if self.normalise else 1.0
         seen = []
         for layer in params[:-1]:
-            streams = self.streams(layer, columns)
-            seen.append(self._query_view(layer, streams, columns, label))
+            streams, scores = self.streams(layer, columns)
+            seen.append(self._query_view(streams, scores, label))
             columns = columns + scale * self.sequence(streams)
-        streams = self.streams(params[-1], columns)
-        scores, weights, reached = self._query_view(params[-1], streams, columns, label)
-        seen.append((scores, weights, reached))
+        streams, scores = self.streams(params[-1], columns)
+        seen.append(self._query_view(streams, scores, label))
         if self.form == "sum":
-            output = jnp.einsum("i,i->", reached, columns[:, label])
+            output = jnp.einsum("i,i->", seen[-1][2], columns[:, label])
         else:
             output = self.sequence(streams)[-1, label]
         output = (columns[-1, label] + scale * output) * self.embedding.norm
-        scores, weights, _ = zip(*seen, strict=True)
-        return output, Intermediates(jnp.stack(scores), jnp.stack(weights))
+        return output, Intermediates(*(jnp.stack(part) for part in list(zip(*seen, strict=True))[:2]))
 
     def __call__(self, params: tuple[LayerParams, ...], prompt: Prompt) -> tuple[Float[Array, ""], Intermediates]:
         """`apply` on one prompt through the model's embedding."""
         return self.apply(params, self.embedding.columns(prompt.x, prompt.y))
 
-    def streams(self, layer: LayerParams, columns: Float[Array, "tokens width"]) -> Streams:
-        """Keys, queries, values and gates of a layer."""
-        gate = gates(self.member, layer.gate, columns, self.retention, self.temperature)
-        return Streams(columns @ layer.W_B.T, columns @ layer.W_C.T, columns, gate)
+    def streams(self, layer: LayerParams, columns: Float[Array, "tokens width"]
+                ) -> tuple[Streams, Float[Array, " tokens"]]:
+        """Keys, queries, values and gates of a layer; and the scores of all tokens with the query's column."""
+        # Forming W_B^T W_C once beats two products with every prompt.
+        scores = columns @ (columns[-1] @ (layer.W_C.T @ layer.W_B))
+        gate = gates(self.member, columns @ layer.gate.w.T, layer.gate.a, self.retention, self.temperature)
+        return Streams(columns @ layer.W_B.T, columns @ layer.W_C.T, columns, gate), scores
 
     def sequence(self, streams: Streams) -> Float[Array, "tokens width"]:
         """Outputs at every token, in the form that the spec asks for."""
@@ -123,11 +131,8 @@ class GatedAttention:
             return recurrence(streams)
         return chunked(streams, self.chunk) if self.form == "chunked" else direct_sum(streams)
 
-    def _query_view(self, layer: LayerParams, streams: Streams, columns: Float[Array, "tokens width"], label: int
-                    ) -> tuple[Any, Any, Any]:
+    def _query_view(self, streams: Streams, scores: Float[Array, " tokens"], label: int) -> tuple[Array, Array, Array]:
         """Scores, gates and their product as seen from the query (the last token), on the label channel."""
-        # Forming W_B^T W_C once beats two products with every prompt.
-        scores = columns @ (columns[-1] @ (layer.W_C.T @ layer.W_B))
         gate = streams.gates
         per_channel = gate.intake.shape[1] > 1
         decay = gate.log_decay[:, label] if per_channel else gate.log_decay[:, 0]
@@ -138,4 +143,4 @@ class GatedAttention:
             return scores, weights, weights * scores
         # A gate on the key axis has no single value; its mean over the axis is shown, the output uses all of it.
         reached = jnp.einsum("ik,ik,k->i", kept, streams.keys, streams.queries[-1])
-        return scores, kept.mean(axis=1), reached
+        return scores, kept[:, : label + self.embedding.size].mean(axis=1), reached
