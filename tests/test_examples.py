@@ -1,0 +1,54 @@
+"""The examples run, are short, and show what they say; so does the program in the README."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+
+
+def load(name, steps, monkeypatch):
+    path = next(path for path in EXAMPLES if path.name.startswith(name))
+    monkeypatch.setattr(sys, "argv", [str(path), str(steps)])
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_short(path):
+    assert path.read_text().count("\n") < 60
+
+
+def test_mamba_survives_and_linear_attention_does_not(monkeypatch):
+    errors = load("01", 1500, monkeypatch).main()
+    assert errors["mamba"] < 0.02
+    assert errors["linear"] > 0.5
+
+
+def test_the_patch_on_digits_breaks_linear_attention(monkeypatch):
+    errors = load("02", 800, monkeypatch).main()
+    assert errors["mamba"][3] < 0.45
+    assert errors["linear"][3] > 0.65
+    assert errors["linear"][0] < 0.25
+
+
+def test_a_pytorch_module_is_a_predictor(monkeypatch):
+    pytest.importorskip("torch", reason="the torch extra is not installed")
+    errors = load("03", 150, monkeypatch).main()
+    assert errors[0] < 0.02
+    assert errors[2] > 0.4
+
+
+def test_the_readmes_program_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert len(blocks) == 1
+    exec(compile(blocks[0].replace("steps=3000", "steps=200"), "README.md", "exec"), {})
+    assert "Mamba" in capsys.readouterr().out
