@@ -30,7 +30,7 @@ def test_the_baselines_loss_is_ours(baseline):
                           GateParams(baseline.w.detach().numpy()[None], np.zeros(0, np.float32))),)
     outputs = [float(GatedAttention().apply(params, c)[0]) for c in columns.numpy()[:16]]
     ours = np.maximum(0.0, 1.0 - label.numpy()[:16] * np.array(outputs)).mean()
-    assert float(baseline.loss(columns[:16], label[:16])) == pytest.approx(ours, rel=1e-4)
+    assert baseline.loss(columns[:16], label[:16]).item() == pytest.approx(ours, rel=1e-4)
 
 
 def test_the_baselines_prompts_have_our_statistics(baseline):
@@ -45,10 +45,10 @@ def test_the_baselines_prompts_have_our_statistics(baseline):
 
 
 def test_training_lowers_the_baselines_loss(baseline):
-    first = float(baseline.loss(*baseline.draw()))
+    first = baseline.loss(*baseline.draw()).item()
     for _ in range(200):
         baseline.step()
-    assert float(baseline.loss(*baseline.draw())) < 0.5 * first
+    assert baseline.loss(*baseline.draw()).item() < 0.5 * first
 
 
 def test_the_report_has_its_fields(capsys, monkeypatch):

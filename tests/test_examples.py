@@ -34,7 +34,7 @@ def test_mamba_survives_and_linear_attention_does_not(monkeypatch):
 
 
 def test_the_patch_on_digits_breaks_linear_attention(monkeypatch):
-    errors = load("02", 800, monkeypatch).main()
+    errors = load("02", 1500, monkeypatch).main()
     assert errors["mamba"][3] < 0.45
     assert errors["linear"][3] > 0.65
     assert errors["linear"][0] < 0.25
@@ -44,7 +44,7 @@ def test_a_pytorch_module_is_a_predictor(monkeypatch):
     pytest.importorskip("torch", reason="the torch extra is not installed")
     errors = load("03", 150, monkeypatch).main()
     assert errors[0] < 0.02
-    assert errors[2] > 0.4
+    assert errors[2] < 0.1
 
 
 def test_the_readmes_program_runs(capsys):
