@@ -39,12 +39,3 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
             yield futures[future], future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def mapped(function: Callable[[A], B], items: Iterable[A], workers: int | None = None) -> list[B]:
-    """Like `map`, in threads, in order."""
-    items = list(items)
-    results: list[B | None] = [None] * len(items)
-    for index, result in each(function, items, workers):
-        results[index] = result
-    return results  # type: ignore[return-value]

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from scipy import stats
 
 from iclab.errors import SpecError, require
-from iclab.parallel import mapped
+from iclab.parallel import each
 from iclab.prompts.context import Prompt
 from iclab.prompts.randomness import as_key, fold
 
@@ -96,11 +96,12 @@ def _errors(model: Any, params: Any, tests: Any, seed: Array, count: int) -> Flo
 
 
 def model_errors(models: Sequence[Any], tests: Sequence[Any], *, count: int = 10_000,
-                 seeds: Sequence[int] | None = None, measure: str = "error") -> Float[np.ndarray, "models tests"]:
+                 seeds: Sequence[int] | None = None, measure: str = "error",
+                 progress: Callable[[int, int], None] | None = None) -> Float[np.ndarray, "models tests"]:
     """Error (or `hinge`) of many trained runs on many test distributions, compiled.
 
     Tests that differ only in numbers share a program; run i draws its test prompts with `seeds[i]`, the same bits in
-    every test. `count` is rounded up to whole batches of 500.
+    every test. `count` is rounded up to whole batches of 500. `progress(done, total)` is called as jobs finish.
     """
     seeds = list(range(len(models))) if seeds is None else list(seeds)
     column = {"error": 0, "hinge": 1}[measure]
@@ -119,16 +120,20 @@ def model_errors(models: Sequence[Any], tests: Sequence[Any], *, count: int = 10
         measured = _errors(trained.run.model, trained.params, stacked, jnp.uint32(seeds[row]), count)
         result[row, group] = np.asarray(measured)[:, column]
 
-    compiled_first: dict[Any, Any] = {}
+    first: dict[Any, Any] = {}
     rest = []
     for item in jobs:  # One job of each program first, so that threads do not compile the same program twice.
         shape = jax.tree.structure((models[item[0]].run.model, models[item[0]].params, item[2])), len(item[1])
-        if shape in compiled_first:
+        if shape in first:
             rest.append(item)
         else:
-            compiled_first[shape] = item
-    mapped(job, compiled_first.values())
-    mapped(job, rest)
+            first[shape] = item
+    done = 0
+    for batch in (first.values(), rest):
+        for _ in each(job, batch):
+            done += 1
+            if progress is not None:
+                progress(done, len(jobs))
     return result
 
 

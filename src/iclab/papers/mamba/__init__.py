@@ -1,1 +1,1 @@
-"""li2025mamba: Mamba against the linear Transformer when examples are poisoned (files 000 and 002)."""
+"""li2025mamba: Mamba against the linear Transformer when examples are poisoned."""

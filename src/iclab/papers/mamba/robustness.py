@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +12,8 @@ from iclab.papers.entries import Lab, per_seed
 from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run
 from iclab.probes import bayes_predictor, information_floor, measure_error, model_errors
 from iclab.runs.store import run_id
-from iclab.training import Trained
+from iclab.training import Run, Trained
+from iclab.training.ensemble import Progress
 
 MODELS = ("mamba", "linear")
 VARIANTS = {
@@ -51,11 +51,12 @@ class Robustness:
         return self.errors[variant][model][:, RULES.index(rule), FRACTIONS.index(fraction)]
 
 
-def rule_errors(trained: Sequence[Trained], seeds: Sequence[int], prompts: int, scale_factor: float = 3.0
-                ) -> Float[np.ndarray, "seeds rules fractions"]:
+def rule_errors(trained: Sequence[Trained], seeds: Sequence[int], prompts: int, scale_factor: float = 3.0,
+                progress: Progress | None = None) -> Float[np.ndarray, "seeds rules fractions"]:
     """Errors of one model's seeds under every label rule and outlier fraction."""
     tests = [attacked_prompts(rule, fraction, scale_factor) for rule in RULES for fraction in FRACTIONS]
-    return model_errors(trained, tests, count=prompts, seeds=seeds).reshape(len(seeds), len(RULES), len(FRACTIONS))
+    errors = model_errors(trained, tests, count=prompts, seeds=seeds, progress=progress)
+    return errors.reshape(len(seeds), len(RULES), len(FRACTIONS))
 
 
 def references(prompts: int) -> tuple[list[float], list[float]]:
@@ -69,21 +70,17 @@ def measure(lab: Lab) -> Robustness:
     """Train both models on many and on few tasks; measure their errors under every rule and fraction."""
     size = SIZES[lab.scale]
     seeds = lab.seeds(size.seeds)
-    training = {(model, shifts): per_seed(one_layer_run(model, size.steps, shifts), seeds)
-                for shifts in (5, 1) for model in MODELS}
-    every_run = [run for runs in training.values() for run in runs]
+    errors: dict[str, dict[str, np.ndarray]] = {}
+    run_ids: dict[str, None] = {}
+    for variant, (shifts, factor) in {"paper": (5, 3.0), "same_scale": (5, 1.0), "few_tasks": (1, 3.0)}.items():
+        for model in MODELS:
+            runs = per_seed(one_layer_run(model, size.steps, shifts), seeds)
+            run_ids |= dict.fromkeys(run_id(run) for run in runs)
 
-    def compute() -> dict[str, Any]:
-        finished = iter(lab.train(every_run))
-        done = {key: [next(finished) for _ in runs] for key, runs in training.items()}
-        cases = {"paper": (5, 3.0), "same_scale": (5, 1.0), "few_tasks": (1, 3.0)}
-        errors = {variant: {model: rule_errors(done[model, shifts], seeds, size.prompts, factor).tolist()
-                            for model in MODELS} for variant, (shifts, factor) in cases.items()}
-        floor, bayes = references(size.prompts)
-        return {"errors": errors, "floor": floor, "bayes": bayes}
+            def compute(runs: list[Run] = runs, factor: float = factor) -> list:
+                return rule_errors(lab.train(runs), seeds, size.prompts, factor, lab.progress).tolist()
 
-    kept = lab.store.recall("mamba-robustness", [every_run, size.prompts], compute)
-    errors = {variant: {model: np.array(table) for model, table in models.items()}
-              for variant, models in kept["errors"].items()}
-    return Robustness(errors, np.array(kept["floor"]), np.array(kept["bayes"]), seeds,
-                      [run_id(run) for run in every_run])
+            kept = lab.store.recall("mamba-robustness", [runs, factor, size.prompts], compute)
+            errors.setdefault(variant, {})[model] = np.array(kept)
+    floor, bayes = lab.store.recall("mamba-references", size.prompts, lambda: references(size.prompts))
+    return Robustness(errors, np.array(floor), np.array(bayes), seeds, list(run_ids))
