@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from iclab.errors import SpecError, require
-from iclab.prompts.context import Prompt, carried_labels, check_context, draw_prompts, draw_roles, stratified_cells
-from iclab.prompts.randomness import Bits, Key, TokenWords, as_key, draw_bits, uniform23
+from iclab.prompts.context import Family, Prompt, carried_labels, check_context, draw_roles, stratified_cells
+from iclab.prompts.randomness import Bits, TokenWords, uniform23
 from iclab.prompts.tasks import Task
 from iclab.specs import number, require_count, spec
 
 
 @spec
-class ArrayPrompts:
+class ArrayPrompts(Family):
     """Prompts whose inputs are rows of a labelled array; make one with `from_labelled`.
 
     A task is an ordered pair of classes; a context example is a random row of its class, and a poisoned one the same
@@ -55,14 +55,6 @@ class ArrayPrompts:
     def task_patterns(self) -> int:
         """How many classes there are."""
         return len(self.class_sizes)
-
-    def sample(self, key: Key | Array | int, batch: int) -> Prompt:
-        """Draw a batch of prompts in which every class is asked equally often."""
-        return draw_prompts(self, as_key(key), batch)
-
-    def bits(self, key: Key | Array | int, batch: int) -> Bits:
-        """The randomness of a batch."""
-        return draw_bits(key, batch, self.prompt_length + 1)
 
     def prompts(self, bits: Bits) -> Prompt:
         """The batch of prompts that the bits determine."""

@@ -11,15 +11,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from iclab.errors import require
-from iclab.prompts.context import Prompt, carried_labels, check_context, draw_prompts, draw_roles, stratified_cells
+from iclab.prompts.context import Family, Prompt, carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.patterns import Matrix, check_basis, check_rows, pattern_basis, unit_rows
 from iclab.prompts.randomness import (
     Bits,
     Key,
     TokenWords,
-    as_key,
     choice,
-    draw_bits,
     high_half,
     jax_key,
     low_half,
@@ -31,7 +29,7 @@ from iclab.specs import number, require_count, require_range, spec
 
 
 @spec
-class Classification:
+class Classification(Family):
     """A distribution of prompts `x = lam mu_j + kappa nu_k + [outlier] kappa_a v_s + noise`, labels by the task.
 
     mu, nu: orthogonal patterns of norm `pattern_norm`; v: unit vectors orthogonal to both. Training and test prompts
@@ -107,14 +105,6 @@ class Classification:
     def task_patterns(self) -> int:
         """How many patterns the tasks speak of: M1, or M1' out of domain."""
         return self.relevant_patterns if self.pattern_mixtures is None else len(self.pattern_mixtures)
-
-    def sample(self, key: Key | Array | int, batch: int) -> Prompt:
-        """Draw a batch of prompts in which every query pattern occurs equally often (Algorithm 1)."""
-        return draw_prompts(self, as_key(key), batch)
-
-    def bits(self, key: Key | Array | int, batch: int) -> Bits:
-        """The randomness of a batch."""
-        return draw_bits(key, batch, self.prompt_length + 1)
 
     def prompts(self, bits: Bits) -> Prompt:
         """The batch of prompts that the bits determine."""

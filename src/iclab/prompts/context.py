@@ -21,7 +21,9 @@ from iclab.prompts.randomness import (
     Bits,
     Key,
     TokenWords,
+    as_key,
     choice,
+    draw_bits,
     high_half,
     low_half,
     uniform16,
@@ -65,9 +67,26 @@ class Prompt(NamedTuple):
         return Prompt(*(np.asarray(field) for field in self))  # type: ignore[arg-type]
 
 
+class Family:
+    """What every family of prompts does alike: bits are drawn first, and prompts are a function of them."""
+
+    prompt_length: int
+
+    def sample(self, key: Key | Array | int, batch: int) -> Prompt:
+        """Draw a batch of prompts in which every query pattern is asked equally often (Algorithm 1)."""
+        return _sample(self, as_key(key), batch)
+
+    def bits(self, key: Key | Array | int, batch: int) -> Bits:
+        """The randomness of a batch."""
+        return draw_bits(key, batch, self.prompt_length + 1)
+
+    def prompts(self, bits: Bits) -> Prompt:
+        """The batch of prompts that the bits determine."""
+        raise NotImplementedError
+
+
 @partial(jax.jit, static_argnums=2)
-def draw_prompts(family: Any, key: Key, batch: int) -> Prompt:
-    """A batch of prompts of any family, as one compiled program."""
+def _sample(family: Family, key: Key, batch: int) -> Prompt:
     return family.prompts(family.bits(key, batch))
 
 
