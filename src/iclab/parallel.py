@@ -7,6 +7,7 @@ several packs in threads finish sooner than one wide pack (benchmarks/ensemble_w
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
@@ -22,8 +23,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = None) -> Iterator[tuple[int, B]]:
-    """Yield `(index, function(item))` as they finish; an interruption cancels what has not begun."""
+def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = None,
+         stop: threading.Event | None = None) -> Iterator[tuple[int, B]]:
+    """Yield `(index, function(item))` as they finish; an interruption sets `stop` and cancels what has not begun."""
     items = list(items)
     pool = ThreadPoolExecutor(max_workers=workers or cores())
     double = bool(jax.config.values["jax_enable_x64"])
@@ -38,4 +40,6 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
+        if stop is not None:
+            stop.set()
         pool.shutdown(wait=True, cancel_futures=True)

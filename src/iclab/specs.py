@@ -12,7 +12,7 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, TypeVar, dataclass_transform
 
@@ -29,16 +29,31 @@ def number(*, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"leaf": True})
 
 
+def array(*, default: Any = dataclasses.MISSING) -> Any:
+    """A field that holds an array of data as a leaf."""
+    return dataclasses.field(default=default, metadata={"leaf": True, "array": True})
+
+
+def rows(*, default: Any = None, leaf: bool = True) -> Any:
+    """A field of rows of numbers; lists and arrays become tuples."""
+    return dataclasses.field(default=default, metadata={"leaf": leaf, "rows": True})
+
+
 def part(*, default_factory: Callable[[], Any]) -> Any:
     """A field that is itself a spec."""
     return dataclasses.field(default_factory=default_factory, metadata={"leaf": True})
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(number, part, dataclasses.field))
+@dataclass_transform(frozen_default=True, kw_only_default=True,
+                     field_specifiers=(number, array, rows, part, dataclasses.field))
 def spec(cls: type[T]) -> type[T]:
     """Make a class a frozen keyword-only dataclass and a pytree; `check`, if defined, runs on concrete values."""
 
     def __post_init__(self: Any) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.metadata.get("rows") and isinstance(value, (list, np.ndarray)):
+                object.__setattr__(self, field.name, tuple(tuple(float(x) for x in row) for row in value))
         if is_concrete(self) and hasattr(self, "check"):
             self.check()
 
@@ -52,14 +67,25 @@ def spec(cls: type[T]) -> type[T]:
 
 
 def is_concrete(spec_: Any) -> bool:
-    """Whether every number in the spec is a plain number (false for a stack of specs or inside a traced function)."""
-    return all(isinstance(leaf, (bool, int, float, np.generic)) for leaf in jax.tree.leaves(spec_))
+    """Whether the spec's numbers can be judged: false for a stack of specs and inside a traced function."""
+    for field in dataclasses.fields(spec_):
+        if not field.metadata.get("leaf") or field.metadata.get("array"):
+            continue
+        for leaf in jax.tree.leaves(getattr(spec_, field.name)):
+            if isinstance(leaf, jax.core.Tracer) or not isinstance(leaf, (bool, int, float, str, np.generic, np.ndarray,
+                                                                         jax.Array)):
+                return False
+            # An array inside a part (a user's data) is judged by that part.
+            if np.ndim(leaf) > 0 and not dataclasses.is_dataclass(getattr(spec_, field.name)):
+                return False
+    return True
 
 
 def require_range(spec_: Any, field: str, low: float, high: float, *, open_low: bool = False,
                   open_high: bool = False) -> None:
     """Require a number field to lie in an interval, closed unless an end is said to be open."""
     value = getattr(spec_, field)
+    require(np.ndim(value) == 0 and not isinstance(value, str), field, value, "be a number")
     above = value > low if open_low else value >= low
     below = value < high if open_high else value <= high
     left, right = "(" if open_low else "[", ")" if open_high else "]"
@@ -89,12 +115,23 @@ def replace(spec_: T, **changes: Any) -> T:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """`module:name#hash` of a user's function: its name and the hash of its source."""
+    """`module:name#hash` of a user's function: its name, and the hash of its source and of the values it holds.
+
+    A value without a stable text makes a name that is never met again: such a function is not confused with another.
+    """
+    if isinstance(function, partial):
+        held: list[Any] = [function_name(function.func), *function.args, sorted(function.keywords.items())]
+        module, name = "functools", "partial"
+    else:
+        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        held = [getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None), *cells]
+        module, name = getattr(function, "__module__", "?"), getattr(function, "__qualname__", type(function).__name__)
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):
         source = repr(function)
-    return f"{function.__module__}:{function.__qualname__}#{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    text = source + "".join(json.dumps(to_json(value), default=repr) for value in held)
+    return f"{module}:{name}#{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def to_json(value: Any) -> Any:
@@ -106,6 +143,10 @@ def to_json(value: Any) -> Any:
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         return [to_json(v) for v in value]
+    if isinstance(value, jax.Array):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return value.item()
     if isinstance(value, np.ndarray):
         return {"array": list(value.shape), "sha256": hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}
     if isinstance(value, np.generic):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from iclab import load_checkpoint
 from iclab.cli import main
 from iclab.papers.mamba import robustness
 from iclab.papers.mamba.robustness import Size
@@ -78,7 +81,11 @@ def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
     (["train", "--model.member", "lstm"], "member must be one of"),
     (["train", "--model.normalise", "maybe"], "normalise must be true or false, got 'maybe'"),
     (["train", "--prompts.label-rule", "nowhere:rule"], "label-rule must be a function"),
-    (["train", "--training.optimizer", "magic"], "optimizer must be the name of an optax optimizer, got 'magic'"),
+    (["train", "--training.optimizer", "magic"], "optimizer must be the name of an optax optimizer"),
+    (["train", "--out", "."], "out must be a file, got the folder '.'"),
+    (["eval", "."], "checkpoint must be a file, got the folder '.'"),
+    (["train", "--prompts.label-rule", ":foo"], "label-rule must be a function"),
+    (["train", "--prompts.rotation-seed", "-1"], "rotation_seed must be a whole number >= 0, got -1"),
     (["train", "--resume", "x.safetensors", "--init-seed", "3"], "cannot be given with --resume"),
     (["eval", "absent.safetensors"], "checkpoint must be an existing file, got 'absent.safetensors'"),
     (["eval"], "checkpoint"),
@@ -91,6 +98,20 @@ def test_bad_input_is_one_line_and_code_2(arguments, message, capsys, tmp_path, 
     assert printed.err.count("\n") == 1
     assert "Traceback" not in printed.err
     assert not list(tmp_path.iterdir())
+
+
+def test_an_interruption_is_quick_and_keeps_the_steps(tmp_path):
+    path = tmp_path / "m.safetensors"
+    command = [sys.executable, "-m", "iclab.cli", "train", *SMALL, "--training.steps", "10000000", "--out", str(path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not path.exists() and process.poll() is None:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "steps are kept" in said
+    assert "Traceback" not in said
+    assert 0 < load_checkpoint(path).steps[-1] < 10_000_000
 
 
 def test_a_truncated_checkpoint_is_one_line(tmp_path, capsys):

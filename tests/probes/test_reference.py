@@ -32,7 +32,8 @@ def enumerated(spec, prompt, knows_rule):
                 else:
                     chance *= 0.5
             else:
-                chance *= (1 - alpha) / others * 0.5
+                said = {"flip": 0.5, "target": float(y == 1), "random": 0.5}[spec.label_rule]
+                chance *= (1 - alpha) / others * (said if outlier and knows_rule else 0.5)
         weight[1 if query == a else -1] += chance
     return np.log(max(weight[1], 1e-300)) - np.log(max(weight[-1], 1e-300))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclab import SpecError, from_labelled, replace
+from iclab import Run, SpecError, from_labelled, replace
 
 INPUTS = np.arange(24, dtype=float).reshape(12, 2)
 LABELS = np.repeat(["cat", "dog", "hen"], 4)
@@ -33,11 +33,13 @@ def test_classes_can_be_held_out():
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"classes": ["cat"]}, "at least two classes"),
+    ({"classes": ["cat"]}, "at least two different classes"),
     ({"classes": ["cat", "cow"]}, "classes must occur in labels, got 'cow'"),
     ({"perturb": lambda rows: rows[:1]}, "perturb must keep the shape"),
     ({"outlier_fraction": 2.0}, "outlier_fraction must be in [0, 1), got 2.0"),
     ({"colour": 2.0}, "field must be one of"),
+    ({"classes": ["cat", "cat"]}, "at least two different classes"),
+    ({"perturb": lambda rows: rows * np.nan}, "finite"),
 ])
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(SpecError) as error:
@@ -51,5 +53,8 @@ def test_not_a_number_is_refused():
 
 
 def test_a_changed_copy_is_checked():
-    with pytest.raises(SpecError):
-        replace(from_labelled(INPUTS, LABELS), outlier_fraction=1.5).check()
+    for changes in ({"outlier_fraction": 1.5}, {"label_rule": "flipp"}):
+        with pytest.raises(SpecError):
+            replace(from_labelled(INPUTS, LABELS), **changes)
+    with pytest.raises(SpecError, match="init_seed"):
+        Run(prompts=from_labelled(INPUTS, LABELS), init_seed=-5)

@@ -149,6 +149,7 @@ def test_a_users_basis_is_used():
     rotated = replace(BASE, rotation_seed=1)
     basis = tuple(map(tuple, pattern_basis(30, 1, None)))
     np.testing.assert_allclose(draw(rotated).x, draw(replace(BASE, basis=basis)).x, atol=1e-5)
+    assert replace(BASE, basis=np.array(basis)) == replace(BASE, basis=basis)
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -167,6 +168,13 @@ def test_a_users_basis_is_used():
     ({"basis": ((1.0, 0.0), (0.0, 1.0))}, "basis must have shape (30, 30)"),
     ({"colour": 1}, "has no field 'colour'"),
     ({"pattern_norm": float("nan")}, "pattern_norm must be in"),
+    ({"outlier_fraction": "1.5"}, "outlier_fraction must be a number, got '1.5'"),
+    ({"outlier_fraction": jnp.float32(3)}, "outlier_fraction must be in"),
+    ({"outlier_mixtures": np.ones((1, 7))}, "outlier_mixtures must be rows of 3"),
+    ({"outlier_mixtures": ((np.inf, 1.0, 1.0),)}, "outlier_mixtures must be finite"),
+    ({"rotation_seed": -1}, "rotation_seed must be a whole number >= 0, got -1"),
+    ({"label_rule": lambda clean, coin, x: clean[:2]}, "label_rule must return one label a token"),
+    ({"label_rule": lambda clean: clean}, "label_rule must be a function"),
 ])
 def test_bad_fields_are_named(changes, message):
     with pytest.raises(SpecError) as error:

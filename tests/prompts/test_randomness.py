@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from iclab import SpecError
 from iclab.prompts.randomness import Key, as_key, choice, draw_bits, fold, low_half, threefry, uniform23
 
 # Random123's published answers for threefry2x32 with 20 and 13 rounds: (counter, key, rounds) -> words.
@@ -66,3 +67,10 @@ def test_folding_many_numbers_equals_folding_each():
 def test_a_jax_key_is_accepted():
     a, b = draw_bits(jax.random.key(0), 2, 3), draw_bits(jax.random.key(1), 2, 3)
     assert not np.array_equal(a.tokens.first, b.tokens.first)
+    old = draw_bits(jax.random.PRNGKey(0), 2, 3)
+    np.testing.assert_array_equal(old.tokens.first, a.tokens.first)
+
+
+def test_a_seed_out_of_range_is_named():
+    with pytest.raises(SpecError, match="seed must be a whole number"):
+        as_key(-1)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import jax
 import numpy as np
+import optax
 import pytest
 
 from iclab import IclabError, replace
@@ -16,6 +20,21 @@ def test_a_run_is_named_by_its_spec_alone(tiny_run):
     assert len({run_id(run) for run in [tiny_run, *changed]}) == 4
     as_whole = replace(tiny_run, prompts=replace(tiny_run.prompts, pattern_norm=3))
     assert run_id(as_whole) == run_id(tiny_run)
+
+
+def test_a_run_is_named_by_what_its_functions_hold_and_its_precision(tiny_run):
+    def with_optimizer(optimizer):
+        return run_id(replace(tiny_run, training=replace(tiny_run.training, optimizer=optimizer)))
+
+    def momentum(value):
+        return lambda rate: optax.sgd(rate, momentum=value)
+
+    assert with_optimizer(momentum(0.0)) == with_optimizer(momentum(0.0))
+    assert with_optimizer(momentum(0.0)) != with_optimizer(momentum(0.9))
+    assert with_optimizer(partial(optax.sgd, momentum=0.0)) != with_optimizer(partial(optax.sgd, momentum=0.9))
+    with jax.enable_x64(True):
+        double = run_id(tiny_run)
+    assert double != run_id(tiny_run)
 
 
 def test_finished_runs_are_not_trained_again(tiny_run, tmp_path, monkeypatch):

@@ -60,6 +60,10 @@ def test_damage_is_noticed(tiny_run, tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError, match=r"m\.safetensors"):
             load_checkpoint(path)
+    path.write_bytes(whole.replace(b'\\"dimension\\": 9', b'\\"dimension\\": 8'))
+    assert path.read_bytes() != whole
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_checkpoint(path)
     with pytest.raises(CheckpointError, match="existing file"):
         load_checkpoint(tmp_path / "absent.safetensors")
 

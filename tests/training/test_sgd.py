@@ -7,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 
-from iclab import SpecError, Training, replace, train
+from iclab import SpecError, Training, load_checkpoint, replace, save_checkpoint, train
 from iclab.training.losses import hinge
 from iclab.training.sgd import begin, step_keys
 
@@ -69,6 +69,20 @@ def test_probes_are_recorded_on_the_schedule(tiny_run):
     np.testing.assert_allclose(trained.probes["norm"][-1], (trained.params[0].W_B ** 2).sum(), rtol=1e-5)
 
 
+def test_records_of_a_probe_go_on_with_the_run(tiny_run, tmp_path):
+    def norm(run, params):
+        return (params[0].W_B ** 2).sum()
+
+    longer = replace(tiny_run, training=replace(tiny_run.training, steps=50))
+    save_checkpoint(tmp_path / "m.safetensors", train(tiny_run, probe=norm))
+    half = load_checkpoint(tmp_path / "m.safetensors")
+    whole = train(longer, start=half, probe=norm)
+    np.testing.assert_array_equal(whole.probes["value"], train(longer, probe=norm).probes["value"])
+    np.testing.assert_array_equal(train(tiny_run, start=half).probes["value"], half.probes["value"])
+    with pytest.raises(SpecError, match="probe must be given"):
+        train(longer, start=half)
+
+
 def test_a_users_optimizer_and_loss(tiny_run):
     training = Training(steps=20, batch_size=8, learning_rate=0.01, optimizer=optax.rmsprop, loss="squared",
                         record_every=20)
@@ -78,7 +92,8 @@ def test_a_users_optimizer_and_loss(tiny_run):
 @pytest.mark.parametrize(("changes", "message"), [
     ({"steps": 0}, "steps must be a whole number >= 1, got 0"),
     ({"learning_rate": -1.0}, "learning_rate must be in (0, inf), got -1.0"),
-    ({"optimizer": "magic"}, "optimizer must be the name of an optax optimizer, got 'magic'"),
+    ({"optimizer": "magic"}, "optimizer must be the name of an optax optimizer"),
+    ({"optimizer": "apply_updates"}, "optimizer must be the name of an optax optimizer"),
     ({"loss": "zero"}, "loss must be one of hinge, squared, got 'zero'"),
 ])
 def test_bad_fields_are_named(changes, message):

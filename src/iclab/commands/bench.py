@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 from iclab.bench.compare import compare
 from iclab.commands.options import Parser
+from iclab.commands.output import to_text
 
 
 def main(arguments: list[str]) -> None:
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> None:
         parser.error(f"rounds must be at least 1, got {options.rounds}")
     result = compare(options.rounds, lambda text: print(text, file=sys.stderr, flush=True))
     if options.json:
-        print(json.dumps(result, indent=2))
+        print(to_text(result))
         return
     times = result["microseconds_per_model_step"]
     print(f"{'':16}{'us/model-step':>14}{'x eager':>10}{'x compile':>11}{'of peak':>9}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from iclab.commands.options import Parser, add_spec, read_spec
+from iclab.commands.output import to_text
 from iclab.probes import bayes_predictor, information_floor, measure_error
 from iclab.prompts import Classification
 from iclab.training import load_checkpoint
@@ -28,7 +27,7 @@ def main(arguments: list[str]) -> None:
     bayes = measure_error(bayes_predictor(test), test, count=options["count"], seed=options["seed"])
     floor = information_floor(test)
     if options["json"]:
-        print(json.dumps({**rate._asdict(), "floor": floor, "bayes": bayes.error, "status": trained.status}))
+        print(to_text({**rate._asdict(), "floor": floor, "bayes": bayes.error, "status": trained.status}))
         return
     print(f"error {rate.error:.4f} [{rate.low:.4f}, {rate.high:.4f}]  hinge {rate.hinge:.4f}  floor {floor:.4f}  "
           f"Bayes {bayes.error:.4f}  ({rate.prompts} prompts, model {trained.status})")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from iclab.commands.options import Parser
+from iclab.commands.output import to_text
 from iclab.papers.entries import all_entries
 
 
@@ -15,7 +14,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     entries = all_entries().values()
     if options.json:
-        print(json.dumps([{"id": e.id, "kind": e.kind, "title": e.title, "place": e.place} for e in entries], indent=2))
+        print(to_text([{"id": e.id, "kind": e.kind, "title": e.title, "place": e.place} for e in entries]))
         return
     for entry in entries:
         print(f"{entry.id:18} {entry.kind:7} {entry.title}  ({entry.place})")

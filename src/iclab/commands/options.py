@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
+import os
+import sys
 import types
 import typing
 from typing import Any, NoReturn
@@ -116,8 +118,9 @@ def _tasks(text: str, name: str) -> Any:
 
 def _function(text: str, name: str) -> Any:
     module, _, attribute = text.partition(":")
+    sys.path.insert(0, os.getcwd())  # a user's module beside the command, as with python -m
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
             from None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
 import time
 from pathlib import Path
-from typing import Any
 
 from iclab.commands.options import Parser
+from iclab.commands.output import to_text
 from iclab.commands.progress import bar
 from iclab.papers.entries import SCALES, Lab, chosen_entries
 from iclab.report.page import Finished, page
@@ -61,7 +59,7 @@ def write_results(out: Path, finished: list[Finished], scale: str) -> None:
         write_whole(out / "figures" / f"{plot.name}.svg", plot.svg.encode())
         write_whole(out / "figures" / f"{plot.name}.csv", plot.csv.encode())
     claims = [item.outcome.claim.to_json() for item in finished if item.outcome.claim]
-    write_whole(out / "claims.json", json.dumps(_finite(claims), indent=2).encode())
+    write_whole(out / "claims.json", to_text(claims).encode())
     write_whole(out / "report.html", page(finished, scale).encode())
 
 
@@ -71,12 +69,3 @@ def cache_compiled_programs(folder: Path) -> None:
 
     jax.config.update("jax_compilation_cache_dir", str((folder / "xla").resolve()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN: null stands for it."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from iclab.commands.options import Parser, add_spec, read_spec
+from iclab.commands.output import to_text
 from iclab.commands.progress import bar
 from iclab.runs.store import check_writable
 from iclab.specs import replace, to_json
@@ -36,20 +37,18 @@ def main(arguments: list[str]) -> None:
         start = load_checkpoint(resume)
         steps = options.get("training.steps", start.run.training.steps)
         run = replace(start.run, training=replace(start.run.training, steps=steps))
+    if out.is_dir():
+        parser.error(f"out must be a file, got the folder {str(out)!r}")
     check_writable(out.parent)
     saved = time.monotonic()
+    latest: list[Callable[[], Trained]] = []
 
-    def keep(_: int, trained: Trained) -> None:
+    def recorded(_: int, make: Callable[[], Trained]) -> None:
         nonlocal saved
+        latest[:] = [make]
         if time.monotonic() - saved > SAVE_EVERY:
-            save_checkpoint(out, trained)
+            save_checkpoint(out, make())
             saved = time.monotonic()
-
-    latest: list[Trained] = []
-
-    def recorded(index: int, trained: Trained) -> None:
-        latest[:] = [trained]
-        keep(index, trained)
 
     try:
         with bar(run.model.member) as progress:
@@ -57,13 +56,14 @@ def main(arguments: list[str]) -> None:
     except KeyboardInterrupt:
         if not latest:
             raise
-        save_checkpoint(out, latest[0])
-        raise KeyboardInterrupt(f"{int(latest[0].steps[-1])} steps are kept; `iclab train --resume {out} --out {out}` "
-                                "goes on.") from None
+        kept = latest[0]()
+        save_checkpoint(out, kept)
+        raise KeyboardInterrupt(f"{int(kept.steps[-1])} steps are kept; `iclab train --resume {out} --out {out}` goes "
+                                "on.") from None
     save_checkpoint(out, trained)
     final = float(trained.loss[-1])
     if as_json:
-        print(json.dumps({"checkpoint": str(out), "status": trained.status, "steps": int(trained.steps[-1]),
+        print(to_text({"checkpoint": str(out), "status": trained.status, "steps": int(trained.steps[-1]),
                           "loss": final if trained.status == "trained" else None, "run": to_json(run)}))
     else:
         print(f"{trained.status}, {int(trained.steps[-1])} steps, loss {final:.4g}, saved to {out}")

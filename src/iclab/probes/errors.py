@@ -52,6 +52,7 @@ def measure_error(predictor: Predictor, prompts: Any, *, count: int = 10_000, se
     The predictor sees NumPy arrays, so it may be anything: a trained run, a reference, a PyTorch module, a function.
     """
     require(count >= 1, "count", count, "be at least 1")
+    require(0 <= seed < 2**32, "seed", seed, "be a whole number in [0, 2^32)")
     wrong, hinge = 0, 0.0
     for number, start in enumerate(range(0, count, TEST_BATCH)):
         size = min(TEST_BATCH, count - start)

@@ -18,17 +18,18 @@ from iclab.prompts.context import Prompt
 
 
 def information_floor(prompts: Any, prompt_length: int | None = None) -> float:
-    """`(1 - decisive (1 - outlier))^l / 2`: least error of a learner that does not know the poisoned labels' rule.
+    """`(1 - decisive (1 - outlier))^l / 2`: least error of a learner that knows neither the rule nor the task family.
 
-    Without one clean decisive example both orientations of the task are equally likely. Who knows that poisoned labels
-    are flipped can turn them back and go below.
+    To it both orientations of every task are equally likely, so without one clean decisive example it can only guess.
+    Who knows that poisoned labels are flipped can turn them back and go below; so can who knows that the tasks are a
+    family (such as cyclic:1) in which the two patterns of a task tell its orientation.
     """
     length = prompts.prompt_length if prompt_length is None else prompt_length
     return float((1.0 - prompts.decisive_fraction * (1.0 - prompts.outlier_fraction)) ** length / 2.0)
 
 
 def bayes_predictor(prompts: Any, *, knows_rule: bool = False) -> Any:
-    """The predictor that knows the patterns but not the task, for prompts of this distribution.
+    """The predictor that knows the patterns but not the task (all are equally likely), for prompts such as these.
 
     It weighs every partner pattern and orientation by the context's patterns and labels and returns the log odds of
     the label +1. Poisoned examples' labels are ignored, or weighed by their rule when `knows_rule`. Ties say +1: the
@@ -59,10 +60,14 @@ def _log_odds(pattern: Array, outlier: Array, y: Array, x: Array, decisive: Arra
         agrees = jnp.where(decides, (clean == y[:-1]).astype(float), 0.5)
         poisoned = jnp.full_like(agrees, 0.5)
         if rule is not None:
-            # A rule may use its coin: the chance of the label seen is the mean over both faces.
-            says = [jax.vmap(lambda c, face=face: label_rule(rule)(c, jnp.full_like(c, face), x[:-1]))(clean) == y[:-1]
-                    for face in (1.0, -1.0)]
-            poisoned = jnp.where(decides, (says[0].astype(float) + says[1]) / 2.0, 0.5)
+            def chance(clean: Array) -> Array:
+                # A rule may use its coin: the chance of the label seen is the mean over both faces.
+                faces = [jax.vmap(lambda c, face=face: label_rule(rule)(c, jnp.full_like(c, face), x[:-1]))(clean)
+                         for face in (1.0, -1.0)]
+                return ((faces[0] == y[:-1]).astype(float) + (faces[1] == y[:-1])) / 2.0
+
+            either = (chance(jnp.ones_like(clean)) + chance(-jnp.ones_like(clean))) / 2.0
+            poisoned = jnp.where(decides, chance(clean), either)
         label_weight = jnp.where(outlier[None, :-1], poisoned, agrees)
         total = jnp.log(jnp.maximum(pattern_weight * label_weight, 1e-30)).sum(axis=1)
         return jax.nn.logsumexp(jnp.where(jnp.arange(patterns) == query, -jnp.inf, total))

@@ -15,7 +15,7 @@ from iclab.errors import SpecError, require
 from iclab.prompts.context import Family, Prompt, carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.randomness import Bits, TokenWords, uniform23
 from iclab.prompts.tasks import Task
-from iclab.specs import number, require_count, spec
+from iclab.specs import array, number, require_count, spec
 
 
 @spec
@@ -26,9 +26,9 @@ class ArrayPrompts(Family):
     row after the user's perturbation.
     """
 
-    rows: Float[np.ndarray, "rows dimension"] = number()
+    rows: Float[np.ndarray, "rows dimension"] = array()
     """The inputs, sorted by class."""
-    poisoned: Float[np.ndarray, "rows dimension"] = number()
+    poisoned: Float[np.ndarray, "rows dimension"] = array()
     """The same inputs after the perturbation."""
     dimension: int
     """Length of an input vector."""
@@ -87,7 +87,7 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
     require(labels.shape == inputs.shape[:1], "labels", labels.shape, f"have shape ({inputs.shape[0]},)")
     require(bool(np.isfinite(inputs).all()), "inputs", "NaN or infinity", "be finite")
     classes = list(np.unique(labels)) if classes is None else list(classes)
-    require(len(classes) >= 2, "classes", classes, "name at least two classes")
+    require(len(set(classes)) == len(classes) >= 2, "classes", classes, "name at least two different classes")
     parts = [np.flatnonzero(labels == name) for name in classes]
     for name, part in zip(classes, parts, strict=True):
         require(len(part) > 0, "classes", name, "occur in labels")
@@ -96,6 +96,7 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
     poisoned = rows if perturb is None else np.asarray(perturb(rows.copy()), dtype=np.float64)
     if poisoned.shape != rows.shape:
         raise SpecError(f"perturb must keep the shape {rows.shape}, got {poisoned.shape}")
+    require(bool(np.isfinite(poisoned).all()), "perturb", "NaN or infinity", "return finite numbers")
     known = {f.name for f in dataclasses.fields(ArrayPrompts)}
     for name in fields:
         require(name in known, "field", name, f"be one of {', '.join(sorted(known))}")

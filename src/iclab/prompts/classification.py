@@ -25,7 +25,7 @@ from iclab.prompts.randomness import (
     uniform23,
 )
 from iclab.prompts.tasks import Task
-from iclab.specs import number, require_count, require_range, spec
+from iclab.specs import number, require_count, require_range, rows, spec
 
 
 @spec
@@ -71,13 +71,13 @@ class Classification(Family):
     """Where poisoned examples stand: random, far from the query, close to it."""
     tasks: str | tuple[Task, ...] = "all"
     """all, cyclic:U, unseen:U (tasks outside cyclic:U), or pairs (a, b)."""
-    outlier_mixtures: Matrix | None = number(default=None)
+    outlier_mixtures: Matrix | None = rows(default=None)
     """Rows of coefficients over v_1..v_V: the outlier directions v' of test prompts, normalised to unit length."""
-    pattern_mixtures: Matrix | None = number(default=None)
+    pattern_mixtures: Matrix | None = rows(default=None)
     """Rows of coefficients over mu_1..mu_M1: out-of-domain patterns mu'; the task's patterns are then these rows."""
     rotation_seed: int | None = None
     """None: patterns along the axes; a number: a random rotation of them drawn with this seed."""
-    basis: Matrix | None = None
+    basis: Matrix | None = rows(default=None, leaf=False)
     """Orthonormal rows (dimension x dimension) to use as pattern directions instead."""
 
     def check(self) -> None:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from iclab.errors import require
+from iclab.errors import SpecError, require
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS, label_rule, place
 from iclab.prompts.randomness import (
     Bits,
@@ -107,12 +107,26 @@ def check_context(spec: Any, patterns: int) -> None:
     require_range(spec, "outlier_fraction", 0, 1, open_high=True)
     require_range(spec, "decisive_fraction", 0, 1, open_low=True)
     require_choice(spec, "placement", PLACEMENTS)
-    if not callable(spec.label_rule):
+    if callable(spec.label_rule):
+        _try_rule(spec)
+    else:
         require_choice(spec, "label_rule", LABEL_RULES)
     parse_tasks(spec.tasks, patterns)
     if patterns == 2:
         require(spec.decisive_fraction == 1, "decisive_fraction", spec.decisive_fraction,
                 "be 1 when there are only two patterns")
+
+
+def _try_rule(spec: Any) -> None:
+    tokens = spec.prompt_length + 1
+    labels, x = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((tokens,), (tokens, spec.dimension)))
+    try:
+        made = jax.eval_shape(spec.label_rule, labels, labels, x).shape
+    except Exception as error:
+        first = str(error).splitlines()[0]
+        raise SpecError(f"label_rule must be a function (clean, coin, x) -> labels of JAX arrays, got "
+                        f"{spec.label_rule!r}, which fails: {first}") from None
+    require(made == (tokens,), "label_rule", f"shape {made}", f"return one label a token, shape ({tokens},)")
 
 
 def stratified_cells(bits: Bits, tasks: str | tuple[tuple[int, int], ...], patterns: int) -> Int[Array, "batch 3"]:

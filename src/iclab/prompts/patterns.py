@@ -39,6 +39,7 @@ def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
         return
     require(len(rows) > 0 and all(len(row) == columns for row in rows), field, rows,
             f"be rows of {columns} coefficients")
+    require(bool(np.isfinite(np.asarray(rows, float)).all()), field, rows, "be finite")
     require(all(np.linalg.norm(row) > 0 for row in rows), field, rows, "have no row of zeros")
     if field == "pattern_mixtures":
         require(len(rows) >= 2, field, rows, "have at least two rows")
@@ -46,6 +47,9 @@ def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
 
 def check_basis(basis: Matrix | None, rotation_seed: int | None, dimension: int) -> None:
     """A user's own basis must be square and orthonormal, and excludes a random rotation."""
+    if rotation_seed is not None:
+        require(isinstance(rotation_seed, int) and rotation_seed >= 0, "rotation_seed", rotation_seed,
+                "be a whole number >= 0")
     if basis is None:
         return
     require(rotation_seed is None, "rotation_seed", rotation_seed, "be None when basis is given")

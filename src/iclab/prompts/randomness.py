@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
+
+from iclab.errors import require
 
 # The upper counter word tells apart what the bits of one key are for.
 FIRST_PAIR, SECOND_PAIR, CELL_COUNTER, KEY_COUNTER = 0, 1, 2, 3
@@ -69,6 +72,10 @@ def as_key(seed: Array | int | Key) -> Key:
     if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
         words = jax.random.key_data(seed)
         return Key(words[..., -2], words[..., -1])
+    if np.ndim(seed) == 1 and np.shape(seed) == (2,):  # a key of JAX's old kind
+        return Key(jnp.uint32(seed[0]), jnp.uint32(seed[1]))  # type: ignore[index]
+    if isinstance(seed, (int, np.integer)):
+        require(0 <= seed < 2**32, "seed", seed, "be a whole number in [0, 2^32)")
     return Key(jnp.uint32(0), jnp.asarray(seed, jnp.uint32))
 
 

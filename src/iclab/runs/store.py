@@ -10,7 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from iclab.errors import CheckpointError, IclabError
+import jax
+
+from iclab.errors import IclabError
 from iclab.specs import canonical, to_json
 from iclab.training import Run, Trained, load_checkpoint, save_checkpoint, train_many
 from iclab.training.checkpoint import write_whole
@@ -19,9 +21,10 @@ from iclab.training.ensemble import Progress
 
 @cache
 def code_fingerprint(*folders: str) -> str:
-    """Hash of the source below these folders of the package (all of it when none is named) and of JAX's version."""
+    """Hash of the source below these folders of the package (all of it when none is named) and of what it runs on."""
     root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256(metadata.version("jax").encode())
+    versions = [metadata.version(name) for name in ("jax", "numpy", "optax")]
+    digest = hashlib.sha256(" ".join(versions).encode())
     files = [file for folder in folders for file in (root / folder).rglob("*.py")] if folders else root.rglob("*.py")
     for file in sorted([*files, root / "specs.py"]):
         digest.update(file.relative_to(root).as_posix().encode())
@@ -32,7 +35,11 @@ def code_fingerprint(*folders: str) -> str:
 def run_id(run: Run) -> str:
     """Hash of a run's spec, seeds, and the code that trains it."""
     code = code_fingerprint("prompts", "models", "training")
-    return hashlib.sha256(f"{canonical(run)}{code}".encode()).hexdigest()[:24]
+    return hashlib.sha256(f"{canonical(run)}{code}{_precision()}".encode()).hexdigest()[:24]
+
+
+def _precision() -> str:
+    return "float64" if jax.config.values["jax_enable_x64"] else "float32"
 
 
 class Store:
@@ -53,7 +60,7 @@ class Store:
             return None
         try:
             return load_checkpoint(path, run)
-        except CheckpointError:
+        except IclabError:
             return None
 
     def train(self, runs: Sequence[Run], progress: Progress | None = None) -> list[Trained]:
@@ -70,7 +77,7 @@ class Store:
     def recall(self, name: str, ingredients: Any, compute: Callable[[], Any]) -> Any:
         """A JSON result computed from `ingredients`, remembered while neither they nor the package's code change."""
         text = json.dumps(to_json(ingredients), sort_keys=True)
-        digest = hashlib.sha256(f"{name}{text}{code_fingerprint()}".encode()).hexdigest()[:24]
+        digest = hashlib.sha256(f"{name}{text}{code_fingerprint()}{_precision()}".encode()).hexdigest()[:24]
         path = self.folder / "measurements" / f"{name}-{digest}.json"
         try:
             kept = json.loads(path.read_text())
@@ -93,6 +100,6 @@ def check_writable(folder: str | Path) -> None:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"")
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise IclabError(f"out must be a folder that can be written, got {str(folder)!r} ({error.strerror})") from None

@@ -18,7 +18,7 @@ from iclab.errors import CheckpointError, IclabError
 from iclab.models import GatedAttention, LabelEmbedding
 from iclab.prompts import Classification
 from iclab.specs import canonical, from_json, to_json
-from iclab.training.ensemble import Trained
+from iclab.training.ensemble import Trained, named
 from iclab.training.run import Run, Training
 from iclab.training.sgd import begin
 
@@ -28,12 +28,12 @@ KINDS = {cls.__name__: cls for cls in (Run, Training, Classification, GatedAtten
 
 def save_checkpoint(path: str | Path, trained: Trained) -> None:
     """Write a checkpoint; the file appears whole or not at all."""
-    tensors = _named({"params": trained.params, "optimizer": trained.optimizer})
+    tensors = named({"params": trained.params, "optimizer": trained.optimizer})
     tensors |= {"steps": np.asarray(trained.steps), "loss": np.asarray(trained.loss)}
-    if trained.probes is not None:
-        tensors |= _named({"probes": trained.probes})
+    tensors |= {f"probes/{name}": rows for name, rows in (trained.probes or {}).items()}
     tensors = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
-    metadata = {"format": FORMAT, "run": json.dumps(to_json(trained.run)), "digest": _digest(tensors)}
+    text = json.dumps(to_json(trained.run))
+    metadata = {"format": FORMAT, "run": text, "digest": _digest(tensors, text)}
     write_whole(Path(path), save(tensors, metadata=metadata))
 
 
@@ -41,9 +41,11 @@ def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
     """Read a checkpoint back.
 
     `run` is needed only when its spec holds a user's function or array, which a file cannot; it must be the spec that
-    was saved. Records of probes are kept as a plain dictionary of arrays.
+    was saved.
     """
     path = Path(path)
+    if path.is_dir():
+        raise CheckpointError(f"checkpoint must be a file, got the folder {str(path)!r}")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -55,7 +57,7 @@ def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
             from None
     if metadata.get("format") != FORMAT:
         raise CheckpointError(f"checkpoint {str(path)!r} must have format {FORMAT!r}, got {metadata.get('format')!r}")
-    if metadata.get("digest") != _digest(tensors):
+    if "run" not in metadata or metadata.get("digest") != _digest(tensors, metadata["run"]):
         raise CheckpointError(f"checkpoint {str(path)!r} is damaged: its contents do not match their digest")
     saved = json.loads(metadata["run"])
     if run is None:
@@ -74,10 +76,11 @@ def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
     try:
         params = _restored("params", shapes.params, tensors)
         optimizer = _restored("optimizer", shapes.optimizer, tensors)
+        steps, loss = tensors["steps"], tensors["loss"]
     except KeyError as error:
         raise CheckpointError(f"checkpoint {str(path)!r} lacks the tensor {error}") from None
-    probes = {name: tensor for name, tensor in tensors.items() if name.startswith("probes")} or None
-    return Trained(run, params, optimizer, tensors["steps"], tensors["loss"], probes)
+    probes = {name.removeprefix("probes/"): rows for name, rows in tensors.items() if name.startswith("probes/")}
+    return Trained(run, params, optimizer, steps, loss, probes or None)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -90,28 +93,20 @@ def write_whole(path: Path, content: bytes) -> None:
             file.write(content)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:
         if handle is not None and os.path.exists(temporary):
             os.unlink(temporary)
+        if not isinstance(error, OSError):
+            raise
         raise IclabError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
 
 
-def _named(tree: Any) -> dict[str, np.ndarray]:
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {_name(path): np.asarray(leaf) for path, leaf in leaves}
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
-
-
 def _restored(prefix: str, shapes: Any, tensors: dict[str, np.ndarray]) -> Any:
-    leaves, structure = jax.tree_util.tree_flatten_with_path({prefix: shapes})
-    return jax.tree.unflatten(structure, [tensors[_name(path)] for path, _ in leaves])[prefix]
+    return jax.tree.unflatten(jax.tree.structure(shapes), [tensors[name] for name in named({prefix: shapes})])
 
 
-def _digest(tensors: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
+def _digest(tensors: dict[str, np.ndarray], run: str) -> str:
+    digest = hashlib.sha256(run.encode())
     for name in sorted(tensors):
         digest.update(f"{name}{tensors[name].dtype}{tensors[name].shape}".encode())
         digest.update(tensors[name].tobytes())

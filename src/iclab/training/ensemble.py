@@ -49,8 +49,8 @@ class Trained:
     """Step number of each record."""
     loss: np.ndarray
     """Mean training loss over the steps of each record."""
-    probes: Any = None
-    """What the probe returned at each record, stacked along the first axis."""
+    probes: dict[str, np.ndarray] | None = None
+    """What the probe returned at each record, by name, stacked along the first axis."""
 
     @property
     def status(self) -> str:
@@ -83,53 +83,66 @@ def _scores(model: Any, params: Any, prompts: Any) -> Any:
     return jax.vmap(model, in_axes=(None, 0))(params, prompts)[0]
 
 
+Recorded = Callable[[int, Callable[[], Trained]], None]
+"""`(index, make)`: at a record of a run; `make()` gives it as it stands, should it be kept."""
+
+
 def train(run: Run, *, start: Trained | None = None, probe: Probe | None = None, progress: Progress | None = None,
-          recorded: Callable[[int, Trained], None] | None = None) -> Trained:
+          recorded: Recorded | None = None) -> Trained:
     """Train one model, from the beginning or from where `start` (the same run, stopped earlier) ended."""
     return train_many([run], starts=[start], probe=probe, progress=progress, recorded=recorded, width=1)[0]
 
 
 def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None = None, probe: Probe | None = None,
                progress: Progress | None = None, finished: Callable[[int, Trained], None] | None = None,
-               recorded: Callable[[int, Trained], None] | None = None, width: int | None = None,
+               recorded: Recorded | None = None, width: int | None = None,
                workers: int | None = None) -> list[Trained]:
     """Train many models; the result of each is that of training it alone.
 
-    `finished(index, trained)` is called as soon as a run is done and `recorded(index, trained)` at every record on the
+    `finished(index, trained)` is called as soon as a run is done and `recorded(index, make)` at every record on the
     way, so that they can be kept; `starts` gives runs that were stopped earlier back. `width` fixes the number of runs
     in a pack, `workers` the number of packs at work.
     """
     runs = list(runs)
     starts = [None] * len(runs) if starts is None else list(starts)
     for run, start in zip(runs, starts, strict=True):
-        _check_start(run, start)
+        _check_start(run, start, probe)
     packs = [pack for group in _by_structure(runs, starts) for pack in _packs(runs, starts, group, width)]
     meter = _Meter(sum(runs[i].training.steps for pack in packs for i in set(pack.members)), progress)
     programs = [_program(pack.structure, pack.shared, probe) for pack in packs]
     results: list[Trained | None] = [None] * len(runs)
     stop = threading.Event()
-    try:
-        def work(number: int) -> dict[int, Trained]:
-            return programs[number].train(packs[number], meter, stop, recorded)
 
-        for _, done in each(work, range(len(packs)), workers):
-            for member, trained in done.items():
-                results[member] = trained
-                if finished is not None:
-                    finished(member, trained)
-    finally:
-        stop.set()
+    def work(number: int) -> dict[int, Trained]:
+        return programs[number].train(packs[number], meter, stop, recorded)
+
+    for _, done in each(work, range(len(packs)), workers, stop):
+        for member, trained in done.items():
+            results[member] = trained
+            if finished is not None:
+                finished(member, trained)
     return results  # type: ignore[return-value]
 
 
-def _check_start(run: Run, start: Trained | None) -> None:
+def _check_start(run: Run, start: Trained | None, probe: Probe | None) -> None:
     if start is None:
         return
+    more = run.training.steps > int(start.steps[-1])
+    if more and (probe is None) != (start.probes is None):
+        raise SpecError("probe must be given for a start that has records of it, and only then")
+    double = any(np.asarray(leaf).dtype == np.float64 for leaf in jax.tree.leaves(start.params))
+    require(double == bool(jax.config.values["jax_enable_x64"]), "start", "another", "have the precision now in use")
     training = replace(run.training, steps=start.run.training.steps)
     if canonical(replace(run, training=training)) != canonical(start.run):
         raise SpecError("start must be the same run stopped earlier, got one whose spec differs in more than steps")
     require(int(start.steps[-1]) <= run.training.steps, "steps", run.training.steps,
             f"be at least the {int(start.steps[-1])} steps already taken")
+
+
+def named(tree: Any) -> dict[str, Any]:
+    """The leaves of a pytree by their paths; a bare array is called `value`."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="/") or "value": leaf for path, leaf in leaves}
 
 
 class Interrupted(Exception):
@@ -227,7 +240,7 @@ class _Program:
         if self.probe is None:
             return state, loss, None
         look = jax.vmap(lambda own, source, params: self.probe(_run(own, source), params), in_axes=(*self.axes, 0))
-        return state, loss, look(own, source, state.params)
+        return state, loss, named(look(own, source, state.params))
 
     def call(self, name: Any, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function compiled once; packs of one structure wait for it instead of each compiling its own."""
@@ -237,7 +250,7 @@ class _Program:
         return self.compiled[name](*args)
 
     def train(self, pack: _Pack, meter: _Meter, stop: threading.Event,
-              recorded: Callable[[int, Trained], None] | None = None) -> dict[int, Trained]:
+              recorded: Recorded | None = None) -> dict[int, Trained]:
         """Train a pack, stretch by stretch."""
         own, source = pack.parts()
         training, begun = pack.runs[0].training, pack.starts[0]
@@ -258,8 +271,9 @@ class _Program:
             records.append(jax.tree.map(np.asarray, (loss, probed)))
             meter.add(length * len(set(pack.members)))
             if recorded is not None and steps[-1] < training.steps:
-                for member, trained in _unpack(pack, state, steps, records).items():
-                    recorded(member, trained)
+                for member in dict.fromkeys(pack.members):
+                    now = partial(_unpack, pack, state, tuple(steps), tuple(records))
+                    recorded(member, lambda member=member, now=now: now()[member])
         return _unpack(pack, state, steps, records)
 
 
@@ -269,7 +283,7 @@ def _program(structure: Any, shared: bool, probe: Probe | None) -> _Program:
     return _Program(shared, probe)
 
 
-def _unpack(pack: _Pack, state: State, steps: list[int], records: list[Any]) -> dict[int, Trained]:
+def _unpack(pack: _Pack, state: State, steps: Sequence[int], records: Sequence[Any]) -> dict[int, Trained]:
     """The finished runs of a pack; a run that went on from a start keeps the start's records."""
     state = jax.tree.map(np.asarray, state)
     loss, probes = jax.tree.map(lambda *rows: np.stack(rows), *records) if records else (None, None)
@@ -279,11 +293,13 @@ def _unpack(pack: _Pack, state: State, steps: list[int], records: list[Any]) -> 
             return jax.tree.map(lambda leaf: leaf[i], tree)
 
         my_loss = np.zeros(0) if loss is None else loss[:, i]
-        my_probes = jax.tree.map(lambda rows, i=i: rows[:, i], probes)
+        my_probes = None if probes is None else {name: rows[:, i] for name, rows in probes.items()}
         if start is not None:
             my_loss = np.concatenate([start.loss, my_loss])
-            if start.probes is not None and my_probes is not None:
-                my_probes = jax.tree.map(lambda a, b: np.concatenate([a, b]), start.probes, my_probes)
+            if my_probes is None:
+                my_probes = start.probes
+            elif start.probes is not None:
+                my_probes = {name: np.concatenate([start.probes[name], rows]) for name, rows in my_probes.items()}
         finished[member] = Trained(run, mine(state.params), mine(state.optimizer), np.array(steps), my_loss, my_probes)
     return finished
 

@@ -40,9 +40,13 @@ class Training:
         if self.clip_norm is not None:
             require_range(self, "clip_norm", 0, float("inf"), open_low=True, open_high=True)
         require_choice(self, "loss", LOSSES)
-        if isinstance(self.optimizer, str):
-            known = callable(getattr(optax, self.optimizer, None)) and self.optimizer.islower()
-            require(known, "optimizer", self.optimizer, "be the name of an optax optimizer")
+        rule = "be the name of an optax optimizer, or a function learning_rate -> optax transformation"
+        make = getattr(optax, self.optimizer, None) if isinstance(self.optimizer, str) else self.optimizer
+        try:
+            made = make(0.1)  # type: ignore[misc]
+        except Exception:
+            made = None
+        require(isinstance(made, optax.GradientTransformation), "optimizer", self.optimizer, rule)
 
     def transformation(self) -> optax.GradientTransformation:
         """The optax transformation that the fields describe."""
@@ -68,6 +72,7 @@ class Run:
 
     def check(self) -> None:
         for field in ("init_seed", "data_seed"):
+            require_count(self, field, 0)
             require_range(self, field, 0, 2**32, open_high=True)
 
     def seeded(self, seed: int) -> Run:

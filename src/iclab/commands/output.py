@@ -1,0 +1,20 @@
+"""JSON as the commands print and write it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+
+def to_text(value: Any) -> str:
+    """Indented JSON; null stands for what is not a number."""
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
