@@ -28,7 +28,6 @@ class Lab:
     scale: str = "full"
     base_seed: int = 0
     progress: Progress | None = None
-    run_ids: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         require(self.scale in SCALES, "scale", self.scale, f"be one of {', '.join(SCALES)}")
