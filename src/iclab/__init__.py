@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from iclab.errors import CheckpointError, IclabError, SpecError
+    from iclab.figures.phase import phase_diagram
     from iclab.models import GatedAttention, LabelEmbedding
     from iclab.probes import (
         bayes_predictor,
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
         seed_interval,
     )
     from iclab.prompts import Classification, Prompt, from_labelled
+    from iclab.runs.results import stored_results
+    from iclab.runs.store import Store
+    from iclab.runs.sweep import Draws, Sweep
+    from iclab.runs.sweep_file import read_sweep
     from iclab.specs import replace
     from iclab.training import Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
 
@@ -29,13 +34,19 @@ _HOME = {
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
     "iclab.prompts": ("Classification", "Prompt", "from_labelled"),
+    "iclab.figures.phase": ("phase_diagram",),
+    "iclab.runs.results": ("stored_results",),
+    "iclab.runs.store": ("Store",),
+    "iclab.runs.sweep": ("Draws", "Sweep"),
+    "iclab.runs.sweep_file": ("read_sweep",),
     "iclab.specs": ("replace",),
     "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
 }
 __all__ = [
-    "CheckpointError", "Classification", "GatedAttention", "IclabError", "LabelEmbedding", "Prompt", "Run", "SpecError",
-    "Trained", "Training", "bayes_predictor", "from_labelled", "gate_profile", "information_floor", "load_checkpoint",
-    "measure_error", "model_errors", "replace", "save_checkpoint", "score_mass", "seed_interval", "train", "train_many",
+    "CheckpointError", "Classification", "Draws", "GatedAttention", "IclabError", "LabelEmbedding", "Prompt", "Run",
+    "SpecError", "Store", "Sweep", "Trained", "Training", "bayes_predictor", "from_labelled", "gate_profile",
+    "information_floor", "load_checkpoint", "measure_error", "model_errors", "phase_diagram", "read_sweep", "replace",
+    "save_checkpoint", "score_mass", "seed_interval", "stored_results", "train", "train_many",
 ]
 
 

@@ -11,6 +11,8 @@ COMMANDS = {
     "reproduce": "run figures and claims, write report.html, claims.json, figures and their numbers",
     "train": "train one model and save it",
     "eval": "measure the error of a saved model under any attack",
+    "sweep": "train and measure every run that a sweep file describes, here or on a Ray cluster",
+    "results": "show or export what the sweeps in a store have measured",
     "bench": "time training against eager and compiled PyTorch (needs the torch extra)",
 }
 USAGE = """usage: iclab COMMAND [OPTIONS]

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 
@@ -39,7 +39,32 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
         futures = {pool.submit(in_same_precision, item): index for index, item in enumerate(items)}
         for future in as_completed(futures):
             yield futures[future], future.result()
-    finally:
+    except BaseException:
         if stop is not None:
             stop.set()
+        raise
+    finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Compiled:
+    """Programs made once each, however many threads ask for them at once."""
+
+    def __init__(self) -> None:
+        self._programs: dict[Any, Any] = {}
+        self._locks: dict[Any, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: Any, function: Callable[..., Any], *args: Any, **shardings: Any) -> Any:
+        """`function` compiled for arguments like these; who asks while it is being made waits."""
+        with self._lock:
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:
+            if name not in self._programs:
+                self._programs[name] = jax.jit(function, **shardings).lower(*args).compile(compiler_options())
+            return self._programs[name]
+
+
+def compiler_options() -> dict[str, Any]:
+    """On a CPU each program keeps to its own core: those side by side use the others better than its small parts."""
+    return {"xla_cpu_multi_thread_eigen": False} if jax.default_backend() == "cpu" else {}

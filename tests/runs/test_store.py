@@ -10,7 +10,14 @@ import optax
 import pytest
 
 from iclab import IclabError, replace
+from iclab.runs.files import Files
 from iclab.runs.store import Store, check_writable, run_id
+
+
+def one_file(folder):
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert len(files) == 1
+    return files[0]
 
 
 def test_a_run_is_named_by_its_spec_alone(tiny_run):
@@ -29,8 +36,15 @@ def test_a_run_is_named_by_what_its_functions_hold_and_its_precision(tiny_run):
     def momentum(value):
         return lambda rate: optax.sgd(rate, momentum=value)
 
-    assert with_optimizer(momentum(0.0)) == with_optimizer(momentum(0.0))
-    assert with_optimizer(momentum(0.0)) != with_optimizer(momentum(0.9))
+    def held(value):
+        def optimizer(rate):
+            return optax.sgd(rate, momentum=value)
+        return optimizer
+
+    assert with_optimizer(held(0.0)) == with_optimizer(held(0.0)) is not None
+    assert with_optimizer(held(0.0)) != with_optimizer(held(0.9))
+    assert with_optimizer(momentum(0.0)) is None  # a lambda has no name that is its own
+    assert with_optimizer(partial(momentum(0.0))) is None
     assert with_optimizer(partial(optax.sgd, momentum=0.0)) != with_optimizer(partial(optax.sgd, momentum=0.9))
     with jax.enable_x64(True):
         double = run_id(tiny_run)
@@ -56,7 +70,7 @@ def test_finished_runs_are_not_trained_again(tiny_run, tmp_path, monkeypatch):
 def test_a_damaged_run_is_computed_again(tiny_run, tmp_path, damage):
     store = Store(tmp_path)
     before = store.train([tiny_run])[0]
-    path = store.run_path(tiny_run)
+    path = one_file(tmp_path / "runs")
     path.write_bytes(damage(path.read_bytes()))
     assert store.find(tiny_run) is None
     np.testing.assert_array_equal(store.train([tiny_run])[0].params[0].W_B, before.params[0].W_B)
@@ -69,7 +83,7 @@ def test_runs_finished_before_an_interruption_stay(tiny_run, tmp_path):
     long = replace(tiny_run.seeded(1), training=replace(tiny_run.training, steps=5000))
 
     def stop(done, total):
-        if store.run_path(short).exists():
+        if store.find(short) is not None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -98,3 +112,50 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(IclabError, match="out must be a folder that can be written"):
         check_writable(tmp_path / "file" / "results")
+
+
+def test_a_store_may_be_anywhere_that_fsspec_reaches(tiny_run):
+    store = Store("memory://somewhere/store")
+    store.check()
+    before = store.train([tiny_run])[0]
+    found = Store("memory://somewhere/store").find(tiny_run)
+    np.testing.assert_array_equal(found.params[0].W_B, before.params[0].W_B)
+    assert store.recall("m", 1, lambda: {"a": 2}) == store.recall("m", 1, lambda: {"a": 2}) == {"a": 2}
+    store.add_rows([{"trial": "t", "status": "trained", "error": 0.5}])
+    assert Store("memory://somewhere/store").rows()["t"]["error"] == 0.5
+
+
+@pytest.mark.parametrize("place", ["nowhere://bucket/x", "/proc/nothing/store", "memory"])
+def test_a_store_that_cannot_be_used_is_refused(place, tmp_path):
+    if place == "memory":
+        (tmp_path / "memory").write_text("a file, not a folder")
+        place = str(tmp_path / "memory")
+    with pytest.raises(IclabError, match="store must be a folder or fsspec URL that can be written, got"):
+        Store(place).check()
+
+
+def test_a_file_is_named_by_its_content(tmp_path):
+    files = Files(tmp_path)
+    files.put("folder", "key", "json", b"1234")
+    files.put("folder", "key", "json", b"1234")
+    path = one_file(tmp_path)
+    assert files.get("folder", "key") == b"1234"
+    assert files.get("folder", "ke") is None
+    path.write_bytes(b"1235")
+    assert files.get("folder", "key") is None
+    files.put("folder", "key", "json", b"1234")
+    assert one_file(tmp_path) == path
+
+
+def test_a_failure_gives_way_to_a_success_and_damaged_rows_to_none(tmp_path):
+    store = Store(tmp_path)
+    store.add_rows([{"trial": "a", "status": "failed"}, {"trial": "b", "status": "trained"}])
+    store.add_rows([{"trial": "a", "status": "trained"}, {"trial": "b", "status": "failed"}])
+    assert {name: row["status"] for name, row in Store(tmp_path).rows().items()} == {"a": "trained", "b": "trained"}
+    for file in (tmp_path / "results").iterdir():
+        file.write_bytes(file.read_bytes()[:-3])
+    fresh = Store(tmp_path)
+    assert fresh.rows() == {}
+    assert len(fresh.damaged()) == 2
+    fresh.tidy()
+    assert fresh.damaged() == []

@@ -1,4 +1,4 @@
-"""The baseline: one-layer Mamba trained in PyTorch, written as its users would write it.
+"""The baseline: one-layer Mamba (or linear Transformer) trained in PyTorch, written as its users would write it.
 
 Batched, the same distribution of prompts drawn afresh every step, the same maths (W_B^T W_C formed once), plain SGD.
 """
@@ -13,13 +13,14 @@ from typing import Any
 class TorchMamba:
     """Weights, sampler and training step of one model."""
 
-    def __init__(self, torch: Any, prompts: Any, batch: int, learning_rate: float):
-        self.torch, self.spec, self.batch, self.rate = torch, prompts, batch, learning_rate
+    def __init__(self, torch: Any, prompts: Any, batch: int, learning_rate: float, gated: bool = True):
+        self.torch, self.spec, self.batch, self.rate, self.gated = torch, prompts, batch, learning_rate, gated
         width = prompts.dimension + 1
         start = 0.2 * torch.eye(width)
         start[-1, -1] = 0.0
         self.W_B, self.W_C = start.clone().requires_grad_(), start.clone().requires_grad_()
         self.w = (torch.randn(width) / math.sqrt(width)).requires_grad_()
+        self.weights = (self.W_B, self.W_C, self.w) if gated else (self.W_B, self.W_C)
         self.before = torch.tril(torch.ones(prompts.prompt_length + 1, prompts.prompt_length + 1), -1)
 
     def draw(self) -> tuple[Any, Any]:
@@ -51,16 +52,18 @@ class TorchMamba:
     def loss(self, columns: Any, label: Any) -> Any:
         """Hinge loss of `sum_i G_i y_i p_i^T W_B^T W_C p_query`."""
         torch = self.torch
-        logits = columns @ self.w
-        gates = torch.sigmoid(logits) * torch.exp(torch.nn.functional.logsigmoid(-logits) @ self.before)
         query = columns[:, -1] @ (self.W_C.T @ self.W_B)
-        scores = (columns * query[:, None]).sum(-1)
-        output = (gates * columns[..., -1] * scores).sum(-1)
+        values = columns[..., -1] * (columns * query[:, None]).sum(-1)
+        if self.gated:
+            logits = columns @ self.w
+            values = values * torch.sigmoid(logits) * torch.exp(
+                torch.nn.functional.logsigmoid(-logits) @ self.before)
+        output = values.sum(-1)
         return torch.relu(1.0 - label * output).mean()
 
     def step(self, loss: Callable[..., Any] | None = None) -> None:
         """One step of SGD on a fresh batch."""
-        torch, weights = self.torch, (self.W_B, self.W_C, self.w)
+        torch, weights = self.torch, self.weights
         gradient = torch.autograd.grad((loss or self.loss)(*self.draw()), weights)
         with torch.no_grad():
             torch._foreach_add_(list(weights), gradient, alpha=-self.rate)
@@ -70,8 +73,8 @@ class TorchMamba:
         draw, loss = self.torch.compile(self.draw), self.torch.compile(self.loss)
 
         def step() -> None:
-            gradient = self.torch.autograd.grad(loss(*draw()), (self.W_B, self.W_C, self.w))
+            gradient = self.torch.autograd.grad(loss(*draw()), self.weights)
             with self.torch.no_grad():
-                self.torch._foreach_add_([self.W_B, self.W_C, self.w], gradient, alpha=-self.rate)
+                self.torch._foreach_add_(list(self.weights), gradient, alpha=-self.rate)
 
         return step

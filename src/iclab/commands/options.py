@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
-import os
-import sys
-import types
+import re
 import typing
 from typing import Any, NoReturn
 
 from iclab.errors import IclabError, SpecError
+from iclab.fields import import_function, kinds
 from iclab.prompts.patterns import Matrix
 from iclab.specs import field_help, replace
 
@@ -61,43 +59,51 @@ def read_spec(default: Any, given: dict[str, Any], prefix: str = "") -> Any:
 
 
 def _metavar(hint: Any) -> str:
-    kinds = _kinds(hint)
-    if Matrix in kinds:
+    allowed = kinds(hint)
+    if Matrix in allowed:
         return "ROWS"
     for kind, name in ((bool, "BOOL"), (int, "INT"), (float, "FLOAT")):
-        if kind in kinds:
+        if kind in allowed:
             return name
     return "TEXT"
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union \
-        else (hint,)
-
-
 def _converter(hint: Any, name: str) -> Any:
-    kinds = _kinds(hint)
+    allowed = kinds(hint)
 
     def convert(text: str) -> Any:
-        if text.lower() == "none" and type(None) in kinds:
+        if text.lower() == "none" and type(None) in allowed:
             return None
-        if bool in kinds:
+        if bool in allowed:
             if text.lower() not in ("true", "false"):
                 raise IclabError(f"{name} must be true or false, got {text!r}")
             return text.lower() == "true"
         for kind, what in ((int, "a whole number"), (float, "a number")):
-            if kind in kinds:
+            if kind in allowed:
                 try:
                     return kind(text)
                 except ValueError:
                     raise IclabError(f"{name} must be {what}, got {text!r}") from None
-        if Matrix in kinds:
+        if Matrix in allowed:
             return _rows(text, name)
         if name.endswith("tasks"):
             return _tasks(text, name)
-        return _function(text, name) if ":" in text else text
+        return import_function(text, name) if ":" in text else text
 
     return convert
+
+
+def read_bytes(text: str, name: str) -> int:
+    """A size such as 512MiB or 2GiB in bytes."""
+    units = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    match = re.fullmatch(r"([0-9.]+)\s*(KiB|MiB|GiB)", text)
+    try:
+        size = int(float(match[1]) * units[match[2]]) if match else 0
+    except ValueError:
+        size = 0
+    if size < 1:
+        raise IclabError(f"{name} must be a size such as 512MiB or 2GiB, got {text!r}")
+    return size
 
 
 def _rows(text: str, name: str) -> Matrix:
@@ -114,13 +120,3 @@ def _tasks(text: str, name: str) -> Any:
         return tuple((int(a), int(b)) for a, b in (pair.split("-") for pair in text.split(",")))
     except ValueError:
         raise IclabError(f"{name} must be all, cyclic:U, unseen:U or pairs such as '0-1,2-3', got {text!r}") from None
-
-
-def _function(text: str, name: str) -> Any:
-    module, _, attribute = text.partition(":")
-    sys.path.insert(0, os.getcwd())  # a user's module beside the command, as with python -m
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
-            from None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from iclab.commands.options import Parser
 from iclab.commands.output import to_text
+from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import bar
 from iclab.papers.entries import SCALES, Lab, chosen_entries
 from iclab.report.page import Finished, page
@@ -30,16 +31,16 @@ def main(arguments: list[str]) -> None:
         parser.error(f"seed must be in [0, {2**20}), got {options.seed}")
     entries = chosen_entries(options.ids)
     out = Path(options.out)
-    store = Path(options.store) if options.store else out / "store"
     check_writable(out)
-    check_writable(store)
-    cache_compiled_programs(store)
+    store = Store(options.store or out / "store")
+    store.check()
+    keep_compiled_programs(store)
     try:
         finished = []
         for entry in entries:
             began = time.perf_counter()
             with bar(entry.id) as progress:
-                lab = Lab(Store(store), options.scale, options.seed, progress)
+                lab = Lab(store, options.scale, options.seed, progress)
                 outcome = entry.run(lab)
             seconds = time.perf_counter() - began
             if outcome.claim is not None:
@@ -49,7 +50,8 @@ def main(arguments: list[str]) -> None:
             verdict = f"{outcome.claim.verdict}: " if outcome.claim else ""
             print(f"{entry.id:18} {seconds:6.1f} s  {verdict}{outcome.measured}", flush=True)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"Finished runs are kept in {store}; the same command goes on from there.") from None
+        raise KeyboardInterrupt(f"Finished runs are kept in {store.files.place}; the same command goes on from there."
+                                ) from None
     print(f"report: {out / 'report.html'}")
 
 
@@ -61,11 +63,3 @@ def write_results(out: Path, finished: list[Finished], scale: str) -> None:
     claims = [item.outcome.claim.to_json() for item in finished if item.outcome.claim]
     write_whole(out / "claims.json", to_text(claims).encode())
     write_whole(out / "report.html", page(finished, scale).encode())
-
-
-def cache_compiled_programs(folder: Path) -> None:
-    """Keep XLA's compiled programs beside the results, so that the next run need not compile them again."""
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", str((folder / "xla").resolve()))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

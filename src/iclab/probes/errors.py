@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from scipy import stats
 
 from iclab.errors import SpecError, require
-from iclab.parallel import each
+from iclab.parallel import Compiled, each
 from iclab.prompts.context import Prompt
 from iclab.prompts.randomness import as_key, fold
 
@@ -72,8 +72,7 @@ def _draw(prompts: Any, seed: Array, number: Array, size: int) -> Prompt:
     return prompts.sample(fold(as_key(seed), number, TEST_STREAM), size)
 
 
-@partial(jax.jit, static_argnames=("count",))
-def _errors(model: Any, params: Any, tests: Any, seed: Array, count: int) -> Float[Array, "tests 2"]:
+def _errors(count: int, model: Any, params: Any, tests: Any, seed: Array) -> Float[Array, "tests 2"]:
     """Error and hinge of one model on each of a stack of test distributions, on the same random bits."""
     batches = -(-count // TEST_BATCH)
 
@@ -96,6 +95,27 @@ def _errors(model: Any, params: Any, tests: Any, seed: Array, count: int) -> Flo
     return jax.lax.map(one_test, tests)
 
 
+_compiled = Compiled()
+
+
+def errors_on(trained: Any, tests: Any, seed: int, count: int) -> Float[np.ndarray, "tests 2"]:
+    """Error and hinge of a trained run on a stack of test distributions; compiled once for each structure."""
+    args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)),
+                        (trained.run.model, trained.params, tests, np.uint32(seed)))
+    leaves, tree = jax.tree.flatten(args)
+    name = (tree, count, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
+    return np.asarray(_compiled.get(name, partial(_errors, count), *args)(*args))
+
+
+def stacks(tests: Sequence[Any]) -> list[tuple[list[int], Any]]:
+    """Tests that differ only in numbers, stacked: their places in the list and the stack."""
+    groups: dict[Any, list[int]] = {}
+    for index, test in enumerate(tests):
+        groups.setdefault(jax.tree.structure(test), []).append(index)
+    return [(group, jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(tests[i] for i in group)))
+            for group in groups.values()]
+
+
 def model_errors(models: Sequence[Any], tests: Sequence[Any], *, count: int = 10_000,
                  seeds: Sequence[int] | None = None, measure: str = "error",
                  progress: Callable[[int, int], None] | None = None) -> Float[np.ndarray, "models tests"]:
@@ -107,34 +127,15 @@ def model_errors(models: Sequence[Any], tests: Sequence[Any], *, count: int = 10
     seeds = list(range(len(models))) if seeds is None else list(seeds)
     column = {"error": 0, "hinge": 1}[measure]
     result = np.full((len(models), len(tests)), np.nan)
-    groups: dict[Any, list[int]] = {}
-    for index, test in enumerate(tests):
-        groups.setdefault(jax.tree.structure(test), []).append(index)
-    jobs = []
-    for group in groups.values():
-        stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(tests[i] for i in group))
-        jobs += [(row, group, stacked) for row in range(len(models))]
+    jobs = [(row, group, stacked) for group, stacked in stacks(tests) for row in range(len(models))]
 
     def job(item: Any) -> None:
         row, group, stacked = item
-        trained = models[row]
-        measured = _errors(trained.run.model, trained.params, stacked, jnp.uint32(seeds[row]), count)
-        result[row, group] = np.asarray(measured)[:, column]
+        result[row, group] = errors_on(models[row], stacked, seeds[row], count)[:, column]
 
-    first: dict[Any, Any] = {}
-    rest = []
-    for item in jobs:  # One job of each program first, so that threads do not compile the same program twice.
-        shape = jax.tree.structure((models[item[0]].run.model, models[item[0]].params, item[2])), len(item[1])
-        if shape in first:
-            rest.append(item)
-        else:
-            first[shape] = item
-    done = 0
-    for batch in (first.values(), rest):
-        for _ in each(job, batch):
-            done += 1
-            if progress is not None:
-                progress(done, len(jobs))
+    for done, _ in enumerate(each(job, jobs), 1):
+        if progress is not None:
+            progress(done, len(jobs))
     return result
 
 

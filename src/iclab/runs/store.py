@@ -1,67 +1,73 @@
-"""Finished work kept on disk: a run is found again by the hash of its spec and of the code that computes it."""
+"""Finished work kept and found again: by the hash of a spec, its seeds, and the version of what computes it.
+
+    STORE/runs/ab/KEY-DIGEST.safetensors        weights and records of a run
+    STORE/results/KEY-DIGEST.parquet            rows of measurements, one a trial
+    STORE/measurements/NAME-KEY-DIGEST.json     other results, with what they were computed from in KEY
+"""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
+import io
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import jax
+import polars as pl
 
 from iclab.errors import IclabError
+from iclab.runs.files import Files
+from iclab.runs.versions import ROOT, code_version, modules_of, own_source, precision
 from iclab.specs import canonical, to_json
-from iclab.training import Run, Trained, load_checkpoint, save_checkpoint, train_many
-from iclab.training.checkpoint import write_whole
+from iclab.training import Run, Trained, train_many
+from iclab.training.checkpoint import from_bytes, to_bytes
 from iclab.training.ensemble import Progress
 
-
-@cache
-def code_fingerprint(*folders: str) -> str:
-    """Hash of the source below these folders of the package (all of it when none is named) and of what it runs on."""
-    root = Path(__file__).resolve().parents[1]
-    versions = [metadata.version(name) for name in ("jax", "numpy", "optax")]
-    digest = hashlib.sha256(" ".join(versions).encode())
-    files = [file for folder in folders for file in (root / folder).rglob("*.py")] if folders else root.rglob("*.py")
-    for file in sorted([*files, root / "specs.py"]):
-        digest.update(file.relative_to(root).as_posix().encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+TRAINER = "iclab.training.ensemble"
 
 
-def run_id(run: Run) -> str:
-    """Hash of a run's spec, seeds, and the code that trains it."""
-    code = code_fingerprint("prompts", "models", "training")
-    return hashlib.sha256(f"{canonical(run)}{code}{_precision()}".encode()).hexdigest()[:24]
+def run_id(run: Run) -> str | None:
+    """Hash of a run's spec, seeds, and the code that trains it; None if it holds a lambda or the like."""
+    sources = own_source(run)
+    return None if sources is None else key(canonical(run), *sources, code_version(TRAINER, *modules_of(run)))
 
 
-def _precision() -> str:
-    return "float64" if jax.config.values["jax_enable_x64"] else "float32"
+def key(*parts: str) -> str:
+    """A short hash of some texts and of the precision in use."""
+    return hashlib.sha256("\0".join([*parts, precision()]).encode()).hexdigest()[:24]
 
 
 class Store:
-    """A folder of finished runs and measurements. A damaged file counts as absent; files appear whole or not at all."""
+    """Finished runs and measurements, in a folder or at a URL; several processes may use it at once.
 
-    def __init__(self, folder: str | Path):
-        self.folder = Path(folder)
+    A damaged file counts as absent. A run with no id (it holds a lambda) is computed every time.
+    """
 
-    def run_path(self, run: Run) -> Path:
-        """Where a run's checkpoint is or would be."""
-        name = run_id(run)
-        return self.folder / "runs" / name[:2] / f"{name}.safetensors"
+    def __init__(self, place: str | Path):
+        self.files = Files(place)
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._read: set[str] = set()
+
+    def check(self) -> None:
+        """Refuse a store that cannot be written."""
+        self.files.check()
 
     def find(self, run: Run) -> Trained | None:
         """The finished run, if the store has it undamaged."""
-        path = self.run_path(run)
-        if not path.exists():
-            return None
+        name = run_id(run)
+        content = None if name is None else self.files.get(f"runs/{name[:2]}", name)
         try:
-            return load_checkpoint(path, run)
+            return None if content is None else from_bytes(content, run)
         except IclabError:
             return None
+
+    def keep(self, trained: Trained) -> None:
+        """Keep a finished run."""
+        name = run_id(trained.run)
+        if name is not None:
+            self.files.put(f"runs/{name[:2]}", name, "safetensors", to_bytes(trained))
 
     def train(self, runs: Sequence[Run], progress: Progress | None = None) -> list[Trained]:
         """Train what the store does not have, keep each run as it finishes, return all in order."""
@@ -69,29 +75,53 @@ class Store:
         missing = [i for i, trained in enumerate(found) if trained is None]
         if missing:
             fresh = train_many([runs[i] for i in missing], progress=progress,
-                               finished=lambda _, trained: save_checkpoint(self.run_path(trained.run), trained))
+                               finished=lambda _, trained: self.keep(trained))
             for i, trained in zip(missing, fresh, strict=True):
                 found[i] = trained
         return found  # type: ignore[return-value]
 
     def recall(self, name: str, ingredients: Any, compute: Callable[[], Any]) -> Any:
-        """A JSON result computed from `ingredients`, remembered while neither they nor the package's code change."""
+        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change."""
         text = json.dumps(to_json(ingredients), sort_keys=True)
-        digest = hashlib.sha256(f"{name}{text}{code_fingerprint()}{_precision()}".encode()).hexdigest()[:24]
-        path = self.folder / "measurements" / f"{name}-{digest}.json"
-        try:
-            kept = json.loads(path.read_text())
-            if kept["sha256"] == _sha256(kept["value"]):
-                return kept["value"]
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        value = json.loads(json.dumps(compute()))
-        write_whole(path, json.dumps({"sha256": _sha256(value), "value": value}).encode())
-        return value
+        module = compute.__module__
+        version = code_version(module) if module.split(".")[0] == ROOT else inspect.getsource(compute)
+        mine = f"{name}-{key(text, version)}"
+        content = self.files.get("measurements", mine)
+        if content is not None:
+            return json.loads(content)
+        content = json.dumps(compute()).encode()
+        self.files.put("measurements", mine, "json", content)
+        return json.loads(content)
 
+    def add_rows(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Keep rows of measurements; each has its `trial`."""
+        buffer = io.BytesIO()
+        pl.DataFrame(list(rows), infer_schema_length=None).write_parquet(buffer)
+        self.files.put("results", rows[0]["trial"], "parquet", buffer.getvalue())
 
-def _sha256(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The row of every trial measured so far; a failure counts only while there is no success."""
+        for name in self.files.names("results"):
+            if name in self._read:
+                continue
+            content = self.files.read("results", name)
+            if content is None:
+                continue
+            self._read.add(name)
+            for row in pl.read_parquet(io.BytesIO(content)).iter_rows(named=True):
+                if self._rows.get(row["trial"], {"status": "failed"})["status"] == "failed":
+                    self._rows[row["trial"]] = row
+        return self._rows
+
+    def damaged(self) -> list[str]:
+        """Result files whose content does not match their name."""
+        self.rows()
+        return [name for name in self.files.names("results") if name not in self._read]
+
+    def tidy(self) -> None:
+        """Take damaged result files away: what they held has been computed again."""
+        for name in self.damaged():
+            self.files.remove("results", name)
 
 
 def check_writable(folder: str | Path) -> None:

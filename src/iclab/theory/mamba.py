@@ -29,10 +29,30 @@ def tolerated_fraction_linear() -> float:
     return 0.5
 
 
+def promise(run: Any, test: Any) -> float:
+    """Above 0 where the numbered premises of theorem 2 (Mamba) or 4 (linear Transformer) hold for training and test.
+
+    The least of the coefficient sum (a), the room of the outlier scale (b, Mamba only) and of the outlier fraction (c);
+    NaN for a model of which no theorem speaks. Premises up to unknown constants are left out.
+    """
+    training, member = run.prompts, getattr(run.model, "member", None)
+    if member == "linear":
+        return min(least_coefficient_sum(test), tolerated_fraction_linear() - test.outlier_fraction)
+    if member == "mamba":
+        return min(least_coefficient_sum(test), test.outlier_scale - training.outlier_scale,
+                   tolerated_fraction_mamba(training, test) - test.outlier_fraction)
+    return float("nan")
+
+
+def least_coefficient_sum(test: Any) -> float:
+    """L: the least sum of a test outlier's coefficients over the training outliers, its direction of unit length."""
+    rows = np.asarray(test.outlier_mixtures if test.outlier_mixtures is not None else np.eye(test.outlier_patterns))
+    return float((rows / np.linalg.norm(rows, axis=1, keepdims=True)).sum(axis=1).min())
+
+
 def theorem2_conditions(training: Any, test: Any) -> list[Condition]:
     """Premises (a) to (c) of theorem 2 that carry numbers; those up to unknown constants are left out."""
-    rows = np.asarray(test.outlier_mixtures if test.outlier_mixtures is not None else np.eye(test.outlier_patterns))
-    least = float((rows / np.linalg.norm(rows, axis=1, keepdims=True)).sum(axis=1).min())
+    least = least_coefficient_sum(test)
     limit = tolerated_fraction_mamba(training, test)
     return [
         Condition("Theorem 2 (a): coefficient sum of the test outlier", "> 0", f"{least:.3f}", least > 0),

@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from iclab.errors import CheckpointError, IclabError
 from iclab.models import GatedAttention, LabelEmbedding
@@ -28,13 +28,18 @@ KINDS = {cls.__name__: cls for cls in (Run, Training, Classification, GatedAtten
 
 def save_checkpoint(path: str | Path, trained: Trained) -> None:
     """Write a checkpoint; the file appears whole or not at all."""
+    write_whole(Path(path), to_bytes(trained))
+
+
+def to_bytes(trained: Trained) -> bytes:
+    """A checkpoint as the bytes of its file."""
     tensors = named({"params": trained.params, "optimizer": trained.optimizer})
     tensors |= {"steps": np.asarray(trained.steps), "loss": np.asarray(trained.loss)}
     tensors |= {f"probes/{name}": rows for name, rows in (trained.probes or {}).items()}
     tensors = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     text = json.dumps(to_json(trained.run))
     metadata = {"format": FORMAT, "run": text, "digest": _digest(tensors, text)}
-    write_whole(Path(path), save(tensors, metadata=metadata))
+    return save(tensors, metadata=metadata)
 
 
 def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
@@ -47,38 +52,46 @@ def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
     if path.is_dir():
         raise CheckpointError(f"checkpoint must be a file, got the folder {str(path)!r}")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        content = path.read_bytes()
     except FileNotFoundError:
         raise CheckpointError(f"checkpoint must be an existing file, got {str(path)!r}") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {str(path)!r} cannot be read, truncated or not safetensors: {error}") \
-            from None
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {str(path)!r} cannot be read: {error.strerror}") from None
+    return from_bytes(content, run, str(path))
+
+
+def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory") -> Trained:
+    """The trained run that the bytes of a checkpoint hold; `path` names it in errors."""
+    try:
+        tensors = load(content)
+        header = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8:8 + header]).get("__metadata__", {})
+    except (SafetensorError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path!r} cannot be read, truncated or not safetensors: {error}") from None
     if metadata.get("format") != FORMAT:
-        raise CheckpointError(f"checkpoint {str(path)!r} must have format {FORMAT!r}, got {metadata.get('format')!r}")
+        raise CheckpointError(f"checkpoint {path!r} must have format {FORMAT!r}, got {metadata.get('format')!r}")
     if "run" not in metadata or metadata.get("digest") != _digest(tensors, metadata["run"]):
-        raise CheckpointError(f"checkpoint {str(path)!r} is damaged: its contents do not match their digest")
+        raise CheckpointError(f"checkpoint {path!r} is damaged: its contents do not match their digest")
     saved = json.loads(metadata["run"])
     if run is None:
         try:
             run = from_json(saved, KINDS)
             matches = json.dumps(to_json(run)) == metadata["run"]
         except (IclabError, TypeError) as error:
-            raise CheckpointError(f"checkpoint {str(path)!r} has a spec this version cannot rebuild ({error}); "
+            raise CheckpointError(f"checkpoint {path!r} has a spec this version cannot rebuild ({error}); "
                                   "pass the run it was trained with") from None
         if not matches:
-            raise CheckpointError(f"checkpoint {str(path)!r} was trained with a user's own function; "
+            raise CheckpointError(f"checkpoint {path!r} was trained with a user's own function; "
                                   "pass the run it was trained with")
     elif canonical(run) != canonical(saved):
-        raise CheckpointError(f"checkpoint {str(path)!r} was trained with another spec than the run given")
+        raise CheckpointError(f"checkpoint {path!r} was trained with another spec than the run given")
     shapes = jax.eval_shape(begin, run)
     try:
         params = _restored("params", shapes.params, tensors)
         optimizer = _restored("optimizer", shapes.optimizer, tensors)
         steps, loss = tensors["steps"], tensors["loss"]
     except KeyError as error:
-        raise CheckpointError(f"checkpoint {str(path)!r} lacks the tensor {error}") from None
+        raise CheckpointError(f"checkpoint {path!r} lacks the tensor {error}") from None
     probes = {name.removeprefix("probes/"): rows for name, rows in tensors.items() if name.startswith("probes/")}
     return Trained(run, params, optimizer, steps, loss, probes or None)
 

@@ -2,7 +2,8 @@
 
 Runs of one structure are cut into packs of a fixed width (the last one padded), each pack is one `vmap` of the
 training loop, and packs run in threads, one a core. Runs that see the same prompts in the same order (equal prompts
-and data seed) draw them once for the pack: common random numbers, for comparing settings.
+and data seed) draw them once for the pack: common random numbers, for comparing settings. Where there are several
+devices, a pack is that many times wider and each device trains its share.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iclab.errors import SpecError, require
-from iclab.parallel import each
+from iclab.errors import IclabError, SpecError, require
+from iclab.parallel import Compiled, cores, each
 from iclab.specs import canonical, replace
 from iclab.training.run import Run
 from iclab.training.sgd import Batch, Probe, State, begin, pipelined, sgd_step, step_keys, stretch
@@ -27,11 +28,6 @@ WIDTH = 4
 """Runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
 SHARED_WIDTH = 16
 """Runs in a pack that share their prompts; wider, because drawing is paid once for all."""
-
-
-def compiler_options() -> dict[str, Any]:
-    """On a CPU each pack keeps to its own core: packs side by side use the others better than its small operations."""
-    return {"xla_cpu_multi_thread_eigen": False} if jax.default_backend() == "cpu" else {}
 
 
 Progress = Callable[[int, int], None]
@@ -95,28 +91,36 @@ def train(run: Run, *, start: Trained | None = None, probe: Probe | None = None,
 
 def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None = None, probe: Probe | None = None,
                progress: Progress | None = None, finished: Callable[[int, Trained], None] | None = None,
-               recorded: Recorded | None = None, width: int | None = None,
-               workers: int | None = None) -> list[Trained]:
+               recorded: Recorded | None = None, width: int | None = None, shared: bool | None = None,
+               workers: int | None = None, memory: int | None = None, stop: threading.Event | None = None
+               ) -> list[Trained]:
     """Train many models; the result of each is that of training it alone.
 
     `finished(index, trained)` is called as soon as a run is done and `recorded(index, make)` at every record on the
     way, so that they can be kept; `starts` gives runs that were stopped earlier back. `width` fixes the number of runs
-    in a pack, `workers` the number of packs at work.
+    in a pack on a device, `shared` whether packs draw their prompts once, `workers` the number of packs at work;
+    `memory` bounds the bytes that they need together. Setting `stop` ends the work with `Interrupted`.
     """
     runs = list(runs)
     starts = [None] * len(runs) if starts is None else list(starts)
     for run, start in zip(runs, starts, strict=True):
         _check_start(run, start, probe)
-    packs = [pack for group in _by_structure(runs, starts) for pack in _packs(runs, starts, group, width)]
+    workers = workers or (cores() if len(jax.devices()) == 1 else 1)
+    share = None if memory is None else memory // workers
+    packs = [pack for group in _by_structure(runs, starts)
+             for pack in _fitting_packs(runs, starts, group, width, shared, probe, share)]
     meter = _Meter(sum(runs[i].training.steps for pack in packs for i in set(pack.members)), progress)
-    programs = [_program(pack.structure, pack.shared, probe) for pack in packs]
+    programs = [_program(pack.structure, pack.shared, pack.shards, probe) for pack in packs]
     results: list[Trained | None] = [None] * len(runs)
-    stop = threading.Event()
+    failed = threading.Event()
+
+    def stopped() -> bool:
+        return failed.is_set() or (stop is not None and stop.is_set())
 
     def work(number: int) -> dict[int, Trained]:
-        return programs[number].train(packs[number], meter, stop, recorded)
+        return programs[number].train(packs[number], meter, stopped, recorded)
 
-    for _, done in each(work, range(len(packs)), workers, stop):
+    for _, done in each(work, range(len(packs)), workers, failed):
         for member, trained in done.items():
             results[member] = trained
             if finished is not None:
@@ -149,12 +153,17 @@ class Interrupted(Exception):
     """Another pack failed or the user stopped the work."""
 
 
+class MemoryLimit(IclabError):
+    """Not even one run fits into the memory allowed."""
+
+
 @dataclass(frozen=True)
 class _Pack:
     runs: tuple[Run, ...]
     starts: tuple[Trained | None, ...]
     members: tuple[int, ...]
     shared: bool
+    shards: int
 
     @property
     def structure(self) -> Any:
@@ -196,15 +205,69 @@ def _same_data(a: Run, b: Run) -> bool:
     return all(np.array_equal(x, y) for x, y in pairs)
 
 
-def _packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int | None) -> list[_Pack]:
-    shared = len(group) > 1 and all(_same_data(runs[group[0]], runs[i]) for i in group[1:])
-    width = width or (SHARED_WIDTH if shared else WIDTH)
-    packs = []
-    for start in range(0, len(group), width):
-        members = group[start:start + width]
-        members = members + [members[-1]] * (width - len(members))
-        packs.append(_Pack(tuple(runs[i] for i in members), tuple(starts[i] for i in members), tuple(members), shared))
+class Group(NamedTuple):
+    """Runs that one program trains: their indices, whether they share their prompts, and how many make a pack."""
+
+    members: list[int]
+    shared: bool
+    width: int
+    """Runs in a pack on one device."""
+    size: int
+    """Runs in a pack on all devices."""
+
+
+def groups(runs: Sequence[Run]) -> list[Group]:
+    """How `train_many` would pack these runs."""
+    found = []
+    for members in _by_structure(runs, [None] * len(runs)):
+        shared = _shares_data(runs, members)
+        width = SHARED_WIDTH if shared else WIDTH
+        found.append(Group(members, shared, width, width * _shards(len(members))))
+    return found
+
+
+def _shares_data(runs: Sequence[Run], group: list[int]) -> bool:
+    return len(group) > 1 and all(_same_data(runs[group[0]], runs[i]) for i in group[1:])
+
+
+def _shards(count: int) -> int:
+    """Over how many devices a group of runs is spread."""
+    return len(jax.devices()) if count >= len(jax.devices()) else 1
+
+
+def _packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int, shared: bool
+           ) -> list[_Pack]:
+    packs, shards = [], _shards(len(group))
+    for start in range(0, len(group), width * shards):
+        members = group[start:start + width * shards]
+        members = members + [members[-1]] * (width * shards - len(members))
+        packs.append(_Pack(tuple(runs[i] for i in members), tuple(starts[i] for i in members), tuple(members), shared,
+                           shards))
     return packs
+
+
+def _fitting_packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int | None,
+                   shared: bool | None, probe: Probe | None, memory: int | None) -> list[_Pack]:
+    """The packs of a group, narrowed until one needs at most `memory` bytes."""
+    shared = _shares_data(runs, group) if shared is None else shared
+    width = width or (SHARED_WIDTH if shared else WIDTH)
+    while True:
+        packs = _packs(runs, starts, group, width, shared)
+        if memory is None:
+            return packs
+        needed = _program(packs[0].structure, shared, packs[0].shards, probe).bytes(packs[0])
+        if needed <= memory:
+            return packs
+        if width == 1:
+            raise MemoryLimit(f"memory must allow {needed / 2**20:.1f} MiB for each pack at work, got "
+                              f"{memory / 2**20:.1f} MiB")
+        width = max(1, min(width - 1, width * memory // needed))
+
+
+def pack_bytes(runs: Sequence[Run], shared: bool) -> int:
+    """Bytes that the compiled program for a pack of these runs needs (compiles it)."""
+    pack = _packs(runs, [None] * len(runs), list(range(len(runs))), -(-len(runs) // _shards(len(runs))), shared)[0]
+    return _program(pack.structure, shared, pack.shards, None).bytes(pack)
 
 
 class _Meter:
@@ -221,10 +284,10 @@ class _Meter:
 class _Program:
     """The compiled training of one structure and width."""
 
-    def __init__(self, shared: bool, probe: Probe | None):
-        self.probe, self.shared, self.lock = probe, shared, threading.Lock()
+    def __init__(self, shared: bool, shards: int, probe: Probe | None):
+        self.probe, self.shared, self.shards = probe, shared, shards
         self.axes = (0, None if shared else 0)
-        self.compiled: dict[Any, Any] = {}
+        self.compiled = Compiled()
 
     def begin(self, own: Any, source: Any) -> State:
         """Starting weights of all runs."""
@@ -242,14 +305,26 @@ class _Program:
         look = jax.vmap(lambda own, source, params: self.probe(_run(own, source), params), in_axes=(*self.axes, 0))
         return state, loss, named(look(own, source, state.params))
 
-    def call(self, name: Any, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function compiled once; packs of one structure wait for it instead of each compiling its own."""
-        with self.lock:
-            if name not in self.compiled:
-                self.compiled[name] = jax.jit(function).lower(*args).compile(compiler_options())
-        return self.compiled[name](*args)
+    def program(self, name: Any, function: Callable[..., Any], *args: Any) -> Any:
+        """A function of (own, source, ...) compiled once; over several devices each computes its share of the runs."""
+        if self.shards == 1:
+            return self.compiled.get(name, function, *args)
+        mesh = jax.make_mesh((self.shards,), ("runs",), axis_types=(jax.sharding.AxisType.Auto,))
+        over_runs = jax.sharding.PartitionSpec("runs")
+        specs = (over_runs, jax.sharding.PartitionSpec() if self.shared else over_runs, *[over_runs] * (len(args) - 2))
+        split = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=over_runs, check_vma=False)
+        placed = [jax.sharding.NamedSharding(mesh, spec) for spec in specs]
+        return self.compiled.get(name, split, *args, in_shardings=tuple(placed), out_shardings=placed[0])
 
-    def train(self, pack: _Pack, meter: _Meter, stop: threading.Event,
+    def bytes(self, pack: _Pack) -> int:
+        """Memory that a pack needs while it is trained, by the compiler's own account."""
+        own, source = pack.parts()
+        length = min(pack.runs[0].training.record_every, pack.runs[0].training.steps)
+        state = jax.eval_shape(self.begin, own, source)
+        used = self.program(length, partial(self.advance, length), own, source, state).memory_analysis()
+        return self.shards * (used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes)
+
+    def train(self, pack: _Pack, meter: _Meter, stopped: Callable[[], bool],
               recorded: Recorded | None = None) -> dict[int, Trained]:
         """Train a pack, stretch by stretch."""
         own, source = pack.parts()
@@ -257,16 +332,17 @@ class _Program:
         steps: list[int] = [] if begun is None else [int(step) for step in begun.steps]
         records: list[Any] = []
         if begun is None:
-            state = self.call("begin", self.begin, own, source)
+            state = self.program("begin", self.begin, own, source)(own, source)
         else:
             meter.add(steps[-1] * len(set(pack.members)))
             state = _stack([State(start.params, start.optimizer, jnp.uint32(steps[-1]))
                             for start in pack.starts if start is not None])
         while (done := steps[-1] if steps else 0) < training.steps:
-            if stop.is_set():
+            if stopped():
                 raise Interrupted
             length = min(training.record_every - done % training.record_every, training.steps - done)
-            state, loss, probed = self.call(length, partial(self.advance, length), own, source, state)
+            program = self.program(length, partial(self.advance, length), own, source, state)
+            state, loss, probed = program(own, source, state)
             steps.append(done + length)
             records.append(jax.tree.map(np.asarray, (loss, probed)))
             meter.add(length * len(set(pack.members)))
@@ -278,9 +354,9 @@ class _Program:
 
 
 @lru_cache(maxsize=64)
-def _program(structure: Any, shared: bool, probe: Probe | None) -> _Program:
+def _program(structure: Any, shared: bool, shards: int, probe: Probe | None) -> _Program:
     """The program of a structure, kept so that training the same shapes again compiles nothing."""
-    return _Program(shared, probe)
+    return _Program(shared, shards, probe)
 
 
 def _unpack(pack: _Pack, state: State, steps: Sequence[int], records: Sequence[Any]) -> dict[int, Trained]:

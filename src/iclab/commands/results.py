@@ -1,0 +1,55 @@
+"""`iclab results`: what a store has measured, as a table or a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from iclab.commands.options import Parser
+from iclab.runs.results import stored_results
+from iclab.runs.store import Store
+from iclab.training.checkpoint import write_whole
+
+SHOWN = ("run", "sweep", "seconds", "prompts", "reason")
+
+
+def main(arguments: list[str]) -> None:
+    """Print or write the results in a store."""
+    parser = Parser("results", "Show what the sweeps in a store have measured. Columns are the fields in which its "
+                               "trials differ.")
+    parser.add_argument("store", metavar="STORE", help="a folder or fsspec URL")
+    parser.add_argument("--where", action="append", default=[], metavar="CONDITION",
+                        help="such as model.member=mamba or error<0.1; may be given several times")
+    parser.add_argument("--over-seeds", action="store_true", help="means and 95 %% intervals over seeds")
+    parser.add_argument("--all-fields", action="store_true", help="every field, not only those that differ")
+    parser.add_argument("--csv", metavar="FILE", help="write a CSV file (- for standard output)")
+    parser.add_argument("--parquet", metavar="FILE", help="write a Parquet file")
+    parser.add_argument("--limit", type=int, default=40, metavar="INT", help="rows to print, 0 for all [default: 40]")
+    options = parser.parse_args(arguments)
+    store = Store(options.store)
+    table = stored_results(store, options.where, options.all_fields)
+    frame = table.over_seeds() if options.over_seeds else table.frame
+    for name in store.damaged():
+        print(f"iclab: damaged file left out: results/{name}", file=sys.stderr)
+    if options.parquet:
+        import io
+
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        write_whole(Path(options.parquet), buffer.getvalue())
+    if options.csv == "-":
+        print(frame.write_csv(), end="")
+    elif options.csv:
+        write_whole(Path(options.csv), frame.write_csv().encode())
+    if options.csv or options.parquet:
+        return
+    narrow = frame.drop([name for name in SHOWN if name in frame.columns and (name != "reason" or not
+                        frame["reason"].cast(pl.String).str.len_chars().sum())])
+    shown = narrow if options.limit < 1 else narrow.head(options.limit)
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
+                   tbl_formatting="ASCII_MARKDOWN", tbl_width_chars=10_000, fmt_str_lengths=60):
+        print(shown)
+    if len(shown) < len(narrow):
+        print(f"... {len(narrow) - len(shown)} more rows (--limit 0 shows all)")

@@ -1,0 +1,102 @@
+"""`iclab sweep`: run a sweep file, keep every run, write its tables and its phase diagram."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from iclab.commands.options import Parser, read_bytes
+from iclab.commands.output import duration, to_text
+from iclab.commands.programs import keep_compiled_programs
+from iclab.commands.progress import tally_bar
+from iclab.figures.phase import phase_diagram
+from iclab.runs.engines import ENGINES, run_sweep
+from iclab.runs.planner import Plan, plan_sweep
+from iclab.runs.results import Results
+from iclab.runs.store import Store, check_writable
+from iclab.runs.sweep_file import PlotRequest, read_sweep
+from iclab.training.checkpoint import write_whole
+
+
+def main(arguments: list[str]) -> None:
+    """Run what is not finished; `--dry-run` only says what it would cost."""
+    parser = Parser("sweep", "Train and measure every run that a sweep file describes; the same command goes on where "
+                             "it was interrupted. `iclab.runs.sweep_file` explains the file.")
+    parser.add_argument("file", metavar="FILE", help="a sweep file (TOML)")
+    parser.add_argument("--engine", default="local", metavar="NAME", help="local or ray [default: local]")
+    parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster [default: one is started here]")
+    parser.add_argument("--out", default="results", metavar="DIR", help="where to write [default: results]")
+    parser.add_argument("--store", metavar="DIR", help="where runs are kept: a folder or fsspec URL [OUT/store]")
+    parser.add_argument("--workers", type=int, metavar="INT", help="packs at work at a time [default: one a core]")
+    parser.add_argument("--memory", metavar="SIZE", help="most memory that packs may need together, such as 2GiB")
+    parser.add_argument("--gpus", type=float, default=0.0, metavar="FLOAT", help="GPU share of a Ray task [default: 0]")
+    parser.add_argument("--dry-run", action="store_true", help="count runs, measure briefly, say what it would cost")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    options = parser.parse_args(arguments)
+    if options.engine not in ENGINES:
+        parser.error(f"engine must be one of {', '.join(ENGINES)}, got {options.engine!r}")
+    if options.address is not None and options.engine != "ray":
+        parser.error(f"address must be given with --engine ray, got {options.address!r}")
+    if options.workers is not None and options.workers < 1:
+        parser.error(f"workers must be at least 1, got {options.workers}")
+    memory = None if options.memory is None else read_bytes(options.memory, "memory")
+    sweep, plot = read_sweep(options.file)
+    out = Path(options.out)
+    check_writable(out)
+    store = Store(options.store or out / "store")
+    store.check()
+    keep_compiled_programs(store)
+    if options.dry_run:
+        plan = plan_sweep(sweep, store, options.workers)
+        print(to_text(plan.to_json()) if options.json else _said(plan, store))
+        return
+    began = time.perf_counter()
+    done = len(store.rows())
+    try:
+        with tally_bar() as show:
+            results = run_sweep(sweep, store=store, engine=options.engine, address=options.address,
+                                workers=options.workers, memory=memory, gpus=options.gpus, watch=show)
+    except KeyboardInterrupt:
+        fresh = len(store.rows()) - done
+        raise KeyboardInterrupt(f"{fresh} trials were finished and are kept in {store.files.place}; the same command "
+                                "goes on from there.") from None
+    written = write_tables(out / "sweeps" / sweep.name, results, plot)
+    seconds = time.perf_counter() - began
+    if options.json:
+        print(to_text({"name": sweep.name, "trials": len(results.trials), **results.counts, "seconds": seconds,
+                       "files": [str(path) for path in written]}))
+    else:
+        counts = ", ".join(f"{number} {state}" for state, number in results.counts.items())
+        print(f"{sweep.name}: {len(results.trials)} trials ({counts}) in {duration(seconds)}")
+        print("\n".join(str(path) for path in written))
+    failed = results.frame.filter(results.frame["status"] == "failed")
+    if len(failed):
+        print(f"iclab: {len(failed)} trials failed, the first: {failed['reason'][0]}", file=sys.stderr)
+        sys.exit(1)
+
+
+def write_tables(folder: Path, results: Results, plot: PlotRequest | None) -> list[Path]:
+    """Write every trial, the means over seeds and the phase diagram; which files these are."""
+    files = {"trials.csv": results.frame.write_csv().encode(),
+             "over_seeds.csv": results.over_seeds().write_csv().encode()}
+    if plot is not None and plot.colour in results.measures:
+        made = phase_diagram(results, plot.x, plot.y, colour=plot.colour, panel=plot.panel, theory=plot.theory,
+                             title=results.sweep.name)
+        files |= {"phase.svg": made.svg.encode(), "phase.csv": made.csv.encode()}
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    return [folder / name for name in files]
+
+
+def _said(plan: Plan, store: Store) -> str:
+    if plan.trials == plan.finished:
+        return f"{plan.trials} trials, all finished in {store.files.place}"
+    return (f"{plan.trials} trials of {plan.trainings} trainings; {plan.finished} trials are finished in "
+            f"{store.files.place}\n"
+            f"{plan.packs} packs for {plan.workers} workers, {plan.compilations} programs to compile\n"
+            f"about {duration(plan.seconds)}, of which {duration(plan.compile_seconds)} compiling "
+            f"(measured: {plan.microseconds_per_model_step:.0f} us a model-step)\n"
+            f"about {plan.total_mebibytes:.0f} MiB, of which {plan.pack_mebibytes:.1f} MiB for each pack at work")
+
+

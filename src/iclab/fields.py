@@ -1,0 +1,159 @@
+"""Fields by their paths, such as `prompts.outlier_fraction`: values of files checked by type, set in nested specs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from iclab.errors import SpecError
+from iclab.specs import replace, to_json
+
+KIND = "kind"
+"""The last word of a path that chooses a part's class, as in `model.kind`."""
+
+
+def kinds(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a type hint."""
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union \
+        else (hint,)
+
+
+def import_function(text: str, name: str) -> Callable[..., Any]:
+    """The user's function that `module:name` names; its module may lie in the working directory."""
+    module, _, attribute = text.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as with python -m
+    try:
+        found = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SpecError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
+            from None
+    if not callable(found):
+        raise SpecError(f"{name} must be a function that can be imported as module:name, got {text!r}, which is not "
+                        "one")
+    return found
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def hint_of(spec: Any, path: str) -> Any:
+    """The type hint of the field at a path; an unknown field is refused."""
+    name, _, rest = path.partition(".")
+    kind: Any = type(spec)
+    hints = _hints(kind)
+    if name not in hints:
+        raise SpecError(f"{type(spec).__name__} has no field {name!r}; it has {', '.join(hints)}")
+    if not rest:
+        return hints[name]
+    inner = getattr(spec, name)
+    if not dataclasses.is_dataclass(inner):
+        raise SpecError(f"{path}: {name} has no fields of its own")
+    return hint_of(inner, rest)
+
+
+def typed(hint: Any, value: Any, name: str) -> Any:
+    """A value from a file as the field wants it: `none` for nothing, lists for rows and tasks, `module:name` for code.
+
+    Values that only Python has (functions, specs, arrays) pass as they are; the spec itself judges them.
+    """
+    allowed = kinds(hint)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, str, list)):
+        return value
+    if isinstance(value, str) and value == "none" and type(None) in allowed:
+        return None
+    if isinstance(value, list):
+        return _rows(allowed, value, name)
+    if isinstance(value, str):
+        if str not in allowed and Any not in allowed:
+            raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+        wants_code = any(typing.get_origin(kind) is Callable for kind in allowed)
+        return import_function(value, name) if wants_code and ":" in value else value
+    if isinstance(value, bool):
+        if bool not in allowed and Any not in allowed:
+            raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+        return value
+    if float in allowed:
+        return float(value)
+    if int in allowed and float(value) == int(value):
+        return int(value)
+    if Any not in allowed:
+        raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+    return value
+
+
+def _rows(allowed: tuple[Any, ...], value: list[Any], name: str) -> tuple[Any, ...]:
+    if not any(typing.get_origin(kind) is tuple for kind in allowed):
+        raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+    if not all(isinstance(row, list) and all(isinstance(x, (int, float)) for x in row) for row in value):
+        raise SpecError(f"{name} must be a list of rows of numbers, got {value!r}")
+    return tuple(tuple(row) for row in value)
+
+
+def _words(allowed: tuple[Any, ...]) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "'none'"}
+    said = [names[kind] for kind in allowed if kind in names]
+    said += ["a list of rows"] if any(typing.get_origin(kind) is tuple for kind in allowed) else []
+    return " or ".join(said) or "a value of its type"
+
+
+def with_fields(spec: Any, changes: Mapping[str, Any], classes: Mapping[str, type] | None = None, prefix: str = ""
+                ) -> Any:
+    """The spec with the fields at these paths changed, each checked; an error names the whole path.
+
+    `part.kind` makes the part anew, as a spec of the class with that name in `classes`.
+    """
+    here: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
+    for path, value in changes.items():
+        name, _, rest = path.partition(".")
+        if rest:
+            inner.setdefault(name, {})[rest] = value
+        else:
+            here[name] = typed(hint_of(spec, name), value, prefix + name)
+    for name, below in inner.items():
+        hint_of(spec, name)
+        part = here.get(name, getattr(spec, name))
+        if KIND in below:
+            part = _class(below.pop(KIND), f"{prefix}{name}.{KIND}", classes or {})()
+        if not dataclasses.is_dataclass(part):
+            raise SpecError(f"{prefix}{name}.{next(iter(below))}: {name} has no fields of its own")
+        here[name] = with_fields(part, below, classes, f"{prefix}{name}.")
+    try:
+        return replace(spec, **here)
+    except SpecError as error:
+        raise SpecError(f"{prefix}{error}" if not str(error).startswith(prefix) else str(error)) from None
+
+
+def _class(name: Any, path: str, classes: Mapping[str, type]) -> type:
+    if name not in classes:
+        raise SpecError(f"{path} must be one of {', '.join(classes)}, got {name!r}")
+    return classes[name]
+
+
+def flat(spec: Any, prefix: str = "") -> dict[str, Any]:
+    """Every field of a spec by its path, as plain values; `part.kind` names the class of each part."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(spec):
+        value, path = getattr(spec, field.name), prefix + field.name
+        if dataclasses.is_dataclass(value):
+            found[f"{path}.{KIND}"] = type(value).__name__
+            found |= flat(value, f"{path}.")
+        else:
+            found[path] = to_json(value)
+    return found

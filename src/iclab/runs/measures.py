@@ -1,0 +1,51 @@
+"""What a sweep measures of a trained run: the quantities it names, or the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from iclab.errors import SpecError
+from iclab.probes import bayes_predictor, information_floor, measure_error
+from iclab.probes.errors import errors_on, stacks
+from iclab.training import Trained
+
+FROM_OUTPUTS = ("error", "hinge")
+
+
+def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequence[str | Callable[..., Any]],
+                prompts: int) -> list[dict[str, float | None]]:
+    """The quantities of one run for each of its tests. Of a diverged run only what does not need its weights."""
+    sound = trained.status == "trained"
+    outputs = np.full((len(tests), len(FROM_OUTPUTS)), np.nan)
+    if sound and any(name in FROM_OUTPUTS for name in names):
+        for group, stacked in stacks(tests):
+            outputs[group] = errors_on(trained, stacked, seed, prompts)
+    found = []
+    for number, test in enumerate(tests):
+        values: dict[str, Any] = {}
+        for name in names:
+            if callable(name):
+                values |= _own(name, trained, test, seed) if sound else {}
+            elif name in FROM_OUTPUTS:
+                values[name] = outputs[number, FROM_OUTPUTS.index(name)]
+            elif name == "loss":
+                values[name] = trained.loss[-1]
+            elif name == "floor":
+                values[name] = information_floor(test)
+            else:
+                values[name] = measure_error(bayes_predictor(test), test, count=prompts, seed=seed).error
+        found.append({name: float(value) if np.isfinite(value) else None for name, value in values.items()})
+    return found
+
+
+def _own(function: Callable[..., Any], trained: Trained, test: Any, seed: int) -> dict[str, Any]:
+    """What a user's function says, by name."""
+    said = function(trained, test, seed)
+    values = said if isinstance(said, dict) else {getattr(function, "__name__", type(function).__name__): said}
+    for name, value in values.items():
+        if np.ndim(value) != 0 or not np.issubdtype(np.asarray(value).dtype, np.number):
+            raise SpecError(f"measure must return numbers, got {value!r} for {name!r}")
+    return values

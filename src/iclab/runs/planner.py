@@ -1,0 +1,103 @@
+"""What a sweep would cost, from a short measurement on this machine."""
+
+from __future__ import annotations
+
+import resource
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from iclab.parallel import cores
+from iclab.runs.measures import measure_run
+from iclab.runs.packs import one_each, same
+from iclab.runs.store import Store
+from iclab.runs.sweep import Sweep
+from iclab.specs import replace
+from iclab.training import Run, train_many
+from iclab.training.ensemble import groups, pack_bytes
+
+MEASURED_PROGRAMS = 6
+"""So many programs are compiled and timed; the others are taken to cost their mean."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much work a sweep is."""
+
+    trials: int
+    trainings: int
+    """Different runs; trials that differ only in their test share one."""
+    finished: int
+    """Trials that the store already has."""
+    packs: int
+    compilations: int
+    workers: int
+    seconds: float
+    """Estimated time of what is not finished."""
+    compile_seconds: float
+    microseconds_per_model_step: float
+    pack_mebibytes: float
+    """Memory of the largest pack."""
+    total_mebibytes: float
+    """Memory of this process and of all packs at work."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it."""
+        return asdict(self)
+
+
+def plan_sweep(sweep: Sweep, store: str | Path | Store | None = None, workers: int | None = None) -> Plan:
+    """Count runs, packs and programs; compile and time a stretch of each program with all workers busy."""
+    workers = workers or (cores() if len(jax.devices()) == 1 else 1)
+    trials = sweep.trials()
+    kept = store if isinstance(store, Store) or store is None else Store(store)
+    known = {} if kept is None else kept.rows()
+    ids = [None if kept is None else trial.id(sweep.measure, sweep.prompts) for trial in trials]
+    finished = {i for i, name in enumerate(ids) if name in known and known[name]["status"] != "failed"}
+    waiting = [trial for i, trial in enumerate(trials) if i not in finished]
+    chosen = one_each(waiting)
+    runs = [trial.run for trial in chosen]
+    packs = sum(-(-len(group.members) // group.size) for group in groups(runs))
+    costs: list[tuple[float, float, int]] = []
+    weights: list[int] = []
+    for group in groups(runs):
+        weights.append(sum(runs[i].training.steps for i in group.members))
+        if len(costs) < MEASURED_PROGRAMS:
+            costs.append(_measure([runs[i] for i in group.members], group.shared, group.size, workers))
+    step = sum(cost[1] for cost in costs) / len(costs) if costs else 0.0
+    compiling = (sum(cost[0] for cost in costs) * len(weights) / len(costs)) if costs else 0.0
+    training = sum(weight * (costs[i][1] if i < len(costs) else step) for i, weight in enumerate(weights))
+    testing = len(waiting) * _test_seconds(sweep, chosen[0]) / workers if chosen else 0.0
+    bytes_ = max((cost[2] for cost in costs), default=0)
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Plan(len(trials), len({same(trial.run) for trial in trials}), len(finished), packs, len(weights), workers,
+                compiling + training + testing, compiling, 1e6 * step, bytes_ / 2**20,
+                (base + workers * bytes_) / 2**20)
+
+
+def _measure(runs: list[Run], shared: bool, size: int, workers: int) -> tuple[float, float, int]:
+    """Seconds to compile, seconds a model-step with all workers busy, bytes of a pack."""
+    length = min(runs[0].training.record_every, runs[0].training.steps)
+    sample = [runs[i % len(runs)] for i in range(size * workers)]
+    short = [replace(run, training=replace(run.training, steps=length)) for run in sample]
+    times = []
+    for _ in range(2):
+        began = time.perf_counter()
+        train_many(short, shared=shared, workers=workers)
+        times.append(time.perf_counter() - began)
+    return max(0.0, times[0] - times[1]), times[1] / (len(short) * length), pack_bytes(sample[:size], shared)
+
+
+def _test_seconds(sweep: Sweep, trial: Any) -> float:
+    run = replace(trial.run, training=replace(trial.run.training, steps=1, record_every=1))
+    model = train_many([run])[0]
+    named = [name for name in sweep.measure if not callable(name)]
+    times = []
+    for _ in range(2):
+        began = time.perf_counter()
+        measure_run(model, [trial.test], trial.seed, named, sweep.prompts)
+        times.append(time.perf_counter() - began)
+    return times[1]

@@ -1,0 +1,190 @@
+"""What a sweep is: a base run, values for some of its fields, seeds, a test, and what to measure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from iclab.errors import SpecError, require
+from iclab.fields import flat, hint_of, kinds, with_fields
+from iclab.runs.store import key, run_id
+from iclab.runs.versions import code_version, modules_of, own_source
+from iclab.specs import canonical, function_name, replace
+from iclab.training import Run
+from iclab.training.checkpoint import KINDS
+
+MEASURES = ("error", "hinge", "loss", "floor", "bayes")
+RESEED = {"both": ("init_seed", "data_seed"), "init": ("init_seed",), "data": ("data_seed",)}
+TEST = "test."
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Random values: `count` points, each field uniform between two ends (`log` in the logarithm) or from choices."""
+
+    fields: Mapping[str, Any]
+    """By path: `(low, high)`, `(low, high, "log")`, or a list of choices."""
+    count: int
+    seed: int = 0
+
+    def points(self, base: Run, test: Any) -> list[dict[str, Any]]:
+        """The points drawn; whole numbers where the field holds them."""
+        require(isinstance(self.count, int) and self.count >= 1, "random.count", self.count,
+                "be a whole number >= 1")
+        require(len(self.fields) > 0, "random", {}, "name at least one field")
+        rng = np.random.default_rng(self.seed)
+        drawn = {path: self._draw(path, ends, rng, base, test) for path, ends in self.fields.items()}
+        return [{path: values[i] for path, values in drawn.items()} for i in range(self.count)]
+
+    def _draw(self, path: str, ends: Any, rng: np.random.Generator, base: Run, test: Any) -> list[Any]:
+        if isinstance(ends, list):
+            require(len(ends) > 0, f"random.{path}", ends, "have at least one choice")
+            return [ends[i] for i in rng.integers(len(ends), size=self.count)]
+        rule = "be two ends low < high (above 0 for log), or a list of choices"
+        good = isinstance(ends, tuple) and len(ends) in (2, 3) and all(_is_number(end) for end in ends[:2])
+        require(good and ends[0] < ends[1] and ends[2:] in ((), ("log",), ("linear",)), f"random.{path}", ends, rule)
+        low, high = ends[:2]
+        log = ends[2:] == ("log",)
+        require(not log or low > 0, f"random.{path}", ends, rule)
+        hint = hint_of(test, path.removeprefix(TEST)) if path.startswith(TEST) else hint_of(base, path)
+        whole = int in kinds(hint) and float not in kinds(hint)
+        if whole and not log:
+            return [int(value) for value in rng.integers(low, high, endpoint=True, size=self.count)]
+        values = np.exp(rng.uniform(np.log(low), np.log(high), self.count)) if log else \
+            rng.uniform(low, high, self.count)
+        return [round(float(value)) if whole else float(value) for value in values]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measurement: a run, the test it is put to, and where in the sweep it stands."""
+
+    point: dict[str, Any]
+    seed: int
+    run: Run
+    test: Any
+
+    def id(self, measure: Sequence[Any], prompts: int) -> str | None:
+        """Hash of all that determines the measured values; None if something in it has no stable name."""
+        mine, sources = run_id(self.run), own_source(self.test)
+        codes = [own_source(name) for name in measure if callable(name)]
+        if mine is None or sources is None or None in codes:
+            return None
+        names = [function_name(name) if callable(name) else name for name in measure]
+        version = code_version("iclab.runs.measures", *modules_of(self.test))
+        return key(mine, canonical(self.test), str(self.seed), str(prompts), *names, *sources, version)
+
+    def fields(self) -> dict[str, Any]:
+        """Every field of the run and the test by its path, as plain values."""
+        return flat(self.run) | {f"{TEST}kind": type(self.test).__name__} | flat(self.test, TEST)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Many runs from one base: every combination of `grid`, for every entry of `settings` and every random draw.
+
+    Fields are named by their paths: `model.member`, `prompts.outlier_scale`, `training.steps`, `test.label_rule`.
+    """
+
+    base: Run = field(default_factory=Run)
+    """The run that all others are changes of."""
+    test: Any = field(default_factory=dict)
+    """Test prompts: a spec, or changes to the run's own training prompts."""
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Values by path; every combination is run."""
+    settings: Sequence[Mapping[str, Any]] = ()
+    """Points given one by one: values by path that go together."""
+    random: Draws | None = None
+    """Points drawn at random."""
+    seeds: int | Sequence[int] = 1
+    """How many seeds, or which; each point is run with each."""
+    reseed: str = "both"
+    """What a seed sets: both (starting weights and data), init, or data."""
+    measure: Sequence[str | Callable[..., Any]] = ("error", "hinge", "loss", "floor")
+    """Names of `MEASURES`, or functions (trained, test, seed) -> a number or a dictionary of numbers."""
+    prompts: int = 4000
+    """Test prompts for each trial."""
+    name: str = "sweep"
+    """What its results are called."""
+
+    def __post_init__(self) -> None:
+        require(self.reseed in RESEED, "reseed", self.reseed, f"be one of {', '.join(RESEED)}")
+        require(isinstance(self.prompts, int) and self.prompts >= 1, "test_prompts", self.prompts,
+                "be a whole number >= 1")
+        require(isinstance(self.name, str) and self.name != "" and not set(self.name) & set("/\\"), "name", self.name,
+                "be a text without slashes")
+        for name in self.measure:
+            require(callable(name) or name in MEASURES, "measure", name,
+                    f"be one of {', '.join(MEASURES)} or a function")
+        require(len(self.measure) > 0, "measure", list(self.measure), "name at least one quantity")
+        for path, values in self.grid.items():
+            listed = (isinstance(values, Sequence) and not isinstance(values, str)) or isinstance(values, np.ndarray)
+            require(listed and len(values) > 0, f"grid.{path}", values, "be a list of at least one value")
+
+    def seed_list(self) -> list[int]:
+        """The seeds."""
+        seeds = list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+        good = all(isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**32 for seed in seeds)
+        require(good and len(seeds) > 0 and len(set(seeds)) == len(seeds) and not isinstance(self.seeds, bool),
+                "seeds", self.seeds, "be a whole number >= 1 or a list of different whole numbers in [0, 2^32)")
+        return seeds
+
+    @property
+    def axes(self) -> list[str]:
+        """The swept fields, those of settings first."""
+        named = [path for point in self.settings for path in point]
+        drawn = list(self.random.fields) if self.random is not None else []
+        return list(dict.fromkeys([*named, *drawn, *self.grid]))
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Every combination of values, by path."""
+        tried = self.test if not isinstance(self.test, Mapping) else self.base.prompts
+        drawn = [{}] if self.random is None else self.random.points(self.base, tried)
+        listed = [dict(point) for point in self.settings] or [{}]
+        crossed = [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+        for parts in itertools.product(listed, drawn, crossed):
+            point: dict[str, Any] = {}
+            for values in parts:
+                for path, value in values.items():
+                    if path in point:
+                        raise SpecError(f"{path} must be swept once, got it in two of list, random and grid")
+                    point[path] = value
+            yield point
+
+    def trials(self) -> list[Trial]:
+        """Every trial, each spec checked: a bad value is found before anything runs."""
+        seeds, found = self.seed_list(), []
+        for point in self.points():
+            if clash := [path for path in point if path in RESEED[self.reseed]]:
+                raise SpecError(f"{clash[0]} is set by the sweep's seeds; give reseed = "
+                                f"{'data' if clash[0] == 'init_seed' else 'init'!r} to sweep it")
+            run, test = self.place(point)
+            found += [Trial(point, seed, replace(run, **dict.fromkeys(RESEED[self.reseed], seed)), test)
+                      for seed in seeds]
+        return found
+
+    def place(self, point: Mapping[str, Any]) -> tuple[Run, Any]:
+        """The run and the test at a point, whatever the seed."""
+        run = with_fields(self.base, {k: v for k, v in point.items() if not k.startswith(TEST)}, KINDS)
+        given = self.test if isinstance(self.test, Mapping) else {}
+        changes = {k.removeprefix(TEST): v for k, v in point.items() if k.startswith(TEST)}
+        start = run.prompts if isinstance(self.test, Mapping) else self.test
+        test = with_fields(start, {**given, **changes}, KINDS, TEST)
+        require(test.dimension == run.prompts.dimension, "test.dimension", test.dimension,
+                f"be that of the training prompts, {run.prompts.dimension}")
+        return run, test
+
+    def run(self, store: Any = None, **options: Any) -> Any:
+        """Run it (`iclab.runs.engines.run_sweep`) and return its results."""
+        from iclab.runs.engines import run_sweep
+
+        return run_sweep(self, store=store, **options)
+

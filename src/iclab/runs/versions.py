@@ -1,0 +1,110 @@
+"""The version of what computes a result: the source of every module that it uses, and the libraries below them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import importlib
+import importlib.util
+import inspect
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+LIBRARIES = ("jax", "jaxlib", "numpy", "optax")
+ROOT = "iclab"
+
+
+@cache
+def code_version(*modules: str) -> str:
+    """Hash of the source of these modules of the package, of all that they import from it, and of the libraries."""
+    waiting, seen = list(modules), set()
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += imports(module)
+    digest = hashlib.sha256(" ".join(metadata.version(name) for name in LIBRARIES).encode())
+    for module in sorted(seen):
+        digest.update(module.encode())
+        digest.update(_file(module).read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def imports(module: str) -> tuple[str, ...]:
+    """The package's modules that a module imports, each name followed to where it is defined."""
+    found = set()
+    for node in ast.walk(ast.parse(_file(module).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == ROOT:
+            found |= {_home(node.module, alias.name) for alias in node.names}
+    return tuple(sorted(found))
+
+
+def _home(module: str, name: str) -> str:
+    if importlib.util.find_spec(module).submodule_search_locations is None:  # type: ignore[union-attr]
+        return module
+    if importlib.util.find_spec(f"{module}.{name}") is not None:
+        return f"{module}.{name}"
+    home = getattr(getattr(importlib.import_module(module), name, None), "__module__", None) or module
+    return home if home.split(".")[0] == ROOT else module
+
+
+def _file(module: str) -> Path:
+    return Path(importlib.util.find_spec(module).origin)  # type: ignore[union-attr, arg-type]
+
+
+def modules_of(value: Any) -> list[str]:
+    """The package's modules that define a spec and its parts."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return []
+    mine = [type(value).__module__] if type(value).__module__.split(".")[0] == ROOT else []
+    return mine + [module for field in dataclasses.fields(value) for module in modules_of(getattr(value, field.name))]
+
+
+def own_source(value: Any) -> list[str] | None:
+    """The sources of a user's own classes in a spec; None when something in it cannot be told apart by its source.
+
+    A lambda is such a thing: the source Python gives for it is that of the whole line, its neighbours included.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found = []
+        if type(value).__module__.split(".")[0] != ROOT:
+            try:
+                found.append(inspect.getsource(inspect.getmodule(type(value)) or type(value)))
+            except (OSError, TypeError):
+                return None
+        for field in dataclasses.fields(value):
+            inner = own_source(getattr(value, field.name))
+            if inner is None:
+                return None
+            found += inner
+        return found
+    if callable(value):
+        return [] if _nameable(value) else None
+    return []
+
+
+def _nameable(function: Any) -> bool:
+    if isinstance(function, partial):
+        held = [function.func, *function.args, *function.keywords.values()]
+        return all(_nameable(part) for part in held if callable(part))
+    if "<lambda>" in getattr(function, "__qualname__", "<lambda>"):
+        return False
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    if not all(_nameable(cell) for cell in cells if callable(cell)):
+        return False
+    try:
+        inspect.getsource(function)
+    except (OSError, TypeError):
+        return False
+    return True
+
+
+def precision() -> str:
+    """float32, or float64 where JAX is told so."""
+    return "float64" if jax.config.values["jax_enable_x64"] else "float32"

@@ -1,0 +1,112 @@
+"""`iclab sweep` and `iclab results` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from iclab.cli import main
+
+FILE = """
+name = "tiny"
+seeds = 2
+test_prompts = 500
+[base]
+prompts.dimension = 9
+prompts.relevant_patterns = 3
+prompts.irrelevant_patterns = 3
+prompts.outlier_patterns = 2
+prompts.prompt_length = 6
+prompts.tasks = "all"
+training.steps = 30
+training.batch_size = 16
+training.record_every = 10
+[test]
+label_rule = "flip"
+[grid]
+prompts.outlier_fraction = [0.0, 0.4]
+prompts.outlier_scale = [1.0, 3.0]
+[plot]
+x = "prompts.outlier_fraction"
+y = "prompts.outlier_scale"
+theory = "mamba"
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(FILE)
+    return path
+
+
+def test_plan_run_and_results(file, tmp_path, capsys):
+    out, store = str(tmp_path / "out"), str(tmp_path / "store")
+    assert main(["sweep", str(file), "--out", out, "--store", store, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "8 trials of 8 trainings; 0 trials are finished" in said
+    assert "2 packs for" in said
+    assert main(["sweep", str(file), "--out", out, "--store", store]) == 0
+    said = capsys.readouterr().out
+    assert "tiny: 8 trials (8 trained, 0 diverged, 0 failed)" in said
+    folder = tmp_path / "out" / "sweeps" / "tiny"
+    assert {path.name for path in folder.iterdir()} == {"trials.csv", "over_seeds.csv", "phase.svg", "phase.csv"}
+    assert len(pl.read_csv(folder / "trials.csv")) == 8
+    assert main(["sweep", str(file), "--out", out, "--store", store, "--dry-run"]) == 0
+    assert "8 trials, all finished" in capsys.readouterr().out
+
+    assert main(["results", store, "--where", "prompts.outlier_scale>1", "--limit", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "prompts.outlier_fraction" in said
+    assert "2 more rows" in said
+    assert main(["results", store, "--over-seeds", "--csv", "-"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert "error_low" in lines[0]
+    assert main(["results", store, "--all-fields", "--parquet", str(tmp_path / "r.parquet")]) == 0
+    frame = pl.read_parquet(tmp_path / "r.parquet")
+    assert frame["training.batch_size"].to_list() == [16] * 8
+    damaged = next((tmp_path / "store" / "results").iterdir())
+    damaged.write_bytes(b"")
+    assert main(["results", store]) == 0
+    assert "damaged file left out" in capsys.readouterr().err
+
+
+def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):
+    file.write_text(FILE.replace("seeds = 2", 'seeds = 2\nmeasure = ["error", "json:loads"]'))
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(file), "--out", str(tmp_path / "out"), "--json"])
+    assert stopped.value.code == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["failed"] == 8
+    assert "8 trials failed, the first: measure: TypeError" in said.err
+    assert main(["results", str(tmp_path / "out" / "store")]) == 0
+    assert "TypeError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--engine", "slurm"], "engine must be one of local, ray, got 'slurm'"),
+    (["--address", "x:1"], "address must be given with --engine ray"),
+    (["--memory", "lots"], "memory must be a size such as 512MiB or 2GiB, got 'lots'"),
+    (["--workers", "0"], "workers must be at least 1, got 0"),
+    (["--store", "nowhere://x"], "store must be a folder or fsspec URL that can be written"),
+    (["--store", "/proc/none"], "store must be a folder or fsspec URL that can be written"),
+])
+def test_bad_options_are_one_line(file, tmp_path, capsys, arguments, message):
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out"), *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out" / "sweeps").exists()
+
+
+def test_a_bad_file_runs_nothing(file, tmp_path, capsys):
+    file.write_text(FILE.replace("outlier_scale = [1.0, 3.0]", "outlier_scale = [1.0, -3.0]"))
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "prompts.outlier_scale must be in [0, inf), got -3.0" in said
+    assert not (tmp_path / "out").exists()
+    assert main(["results", str(tmp_path / "nothing")]) == 2
+    assert "store must hold results of a sweep" in capsys.readouterr().err

@@ -1,0 +1,74 @@
+"""Phase diagrams: the numbers of the sweep, the theorem's line, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from iclab import IclabError, Run, Sweep, phase_diagram, replace
+from iclab.papers.mamba.settings import attacked_prompts, training_prompts
+from iclab.runs.results import Results
+from iclab.theory.mamba import promise
+
+
+def made(sweep, error):
+    """Results without the work: `error(trial)` stands for what was measured, None for a run that diverged."""
+    trials = sweep.trials()
+    rows = []
+    for trial in trials:
+        value = error(trial)
+        rows.append({"trial": None, "run": None, "seed": trial.seed, "error": value, "reason": "", "prompts": 1,
+                     "sweep": "x", "seconds": 0.0, "status": "diverged" if value is None else "trained"})
+    return Results(sweep, trials, rows)
+
+
+@pytest.fixture
+def swept():
+    base = Run(prompts=training_prompts())
+    sweep = Sweep(base=base, test=attacked_prompts("flip", 0.6), seeds=3,
+                  settings=[{"model.member": "mamba"}, {"model.member": "linear"}],
+                  grid={"prompts.outlier_fraction": [0.0, 0.3, 0.6, 0.9], "prompts.outlier_scale": [1.0, 4.0, 8.0]})
+    return made(sweep, lambda t: None if (t.seed, t.run.prompts.outlier_scale) == (0, 8.0) else
+                t.run.prompts.outlier_fraction / 2 + t.seed / 100)
+
+
+def test_numbers_and_line(swept):
+    plot = phase_diagram(swept, "prompts.outlier_fraction", "prompts.outlier_scale", panel="model.member",
+                         theory="mamba", title="phases")
+    lines = plot.csv.splitlines()
+    assert lines[0].startswith("model.member,prompts.outlier_fraction,prompts.outlier_scale,error,error_low")
+    assert len(lines) == 1 + 2 * 4 * 3
+    row = next(line for line in lines if line.startswith("mamba,0.3,8.0")).split(",")
+    assert float(row[3]) == pytest.approx(0.15 + 0.015)
+    assert row[-3:] == ["2", "1", "0"]
+    assert plot.svg.startswith("<svg")
+    text = re.sub(r"\s+", " ", plot.svg)
+    assert "premises hold right of and below the line" in text
+    assert "theorem promises nothing here" in text
+
+
+def test_the_promise_is_that_of_the_theorems():
+    run, test = Run(prompts=training_prompts()), attacked_prompts("flip", 0.5)
+    assert promise(run, test) == pytest.approx(0.1)
+    assert promise(run, replace(test, outlier_fraction=0.7)) < 0
+    assert promise(run, replace(test, outlier_scale=1.0)) == pytest.approx(-1.0)
+    assert promise(run, replace(test, outlier_mixtures=((-1.0, 0.5, 0.0),))) < 0
+    linear = replace(run, model=replace(run.model, member="linear"))
+    assert promise(linear, replace(test, outlier_fraction=0.4)) == pytest.approx(0.1)
+    assert promise(linear, test) == 0.0
+    assert not promise(replace(run, model=replace(run.model, member="retnet")), test) > 0
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"x": "prompts.nothing"}, "x must be a swept field"),
+    ({"x": "model.member", "panel": None}, "model.member must be a number"),
+    ({"colour": "beauty"}, "colour must be measured"),
+    ({"panel": None}, "must have every other field fixed, got several values of model.member"),
+    ({"theory": "alchemy"}, "theory must be one of mamba or module:function"),
+    ({"y": "prompts.outlier_fraction"}, "y must differ from x"),
+])
+def test_what_cannot_be_drawn_is_said(swept, options, message):
+    asked = {"x": "prompts.outlier_fraction", "y": "prompts.outlier_scale", "panel": "model.member", **options}
+    with pytest.raises(IclabError, match=message):
+        phase_diagram(swept, asked.pop("x"), asked.pop("y"), **asked)

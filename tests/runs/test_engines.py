@@ -1,0 +1,344 @@
+"""Sweeps that run: shared trainings, trouble that stays alone, interruption, kills, two processes, devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sabotage
+
+import iclab.runs.packs as packs
+from iclab import IclabError, Store, Sweep, replace, train
+from iclab.probes import model_errors
+from iclab.runs.engines import run_sweep
+from iclab.runs.planner import plan_sweep
+from iclab.runs.results import filtered, stored_results
+from iclab.training.ensemble import MemoryLimit
+
+
+FILE = """
+seeds = 4
+test_prompts = 500
+[base]
+prompts.dimension = 9
+prompts.relevant_patterns = 3
+prompts.irrelevant_patterns = 3
+prompts.outlier_patterns = 2
+prompts.prompt_length = 6
+prompts.tasks = "all"
+training.steps = 4000
+training.learning_rate = 0.1
+training.batch_size = 16
+training.record_every = 1000
+[grid]
+prompts.outlier_fraction = { from = 0.0, to = 0.8, count = 9 }
+model.member = ["mamba", "linear"]
+"""
+
+
+@pytest.fixture
+def small(tiny_run):
+    return Sweep(base=tiny_run, test={"label_rule": "flip"}, prompts=500, seeds=2,
+                 grid={"prompts.pattern_norm": [1.0, 2.0, 3.0], "test.outlier_scale": [1.0, 4.0]})
+
+
+@pytest.fixture
+def trained_now(monkeypatch):
+    """Which runs are trained while the test lasts."""
+    runs, real = [], packs.train_many
+    monkeypatch.setattr(packs, "train_many", lambda asked, **kw: runs.extend(asked) or real(asked, **kw))
+    return runs
+
+
+def errors(results):
+    return results.frame.select(*results.axes, "seed", "error", "hinge", "loss")
+
+
+def test_a_trial_measures_what_its_run_alone_would(small, trained_now):
+    results = small.run()
+    assert len(results.frame) == 12
+    assert len(trained_now) == 6
+    trial = results.trials[5]
+    alone = train(trial.run)
+    expected = model_errors([alone], [trial.test], count=500, seeds=[trial.seed])[0, 0]
+    row = results.frame.row(5, named=True)
+    assert row["error"] == pytest.approx(expected, abs=1e-12)
+    assert row["loss"] == pytest.approx(alone.loss[-1], rel=1e-4)
+    assert row["floor"] == pytest.approx(0.4 ** 6 / 2)
+    assert row["prompts.pattern_norm"] == trial.run.prompts.pattern_norm
+    over = results.over_seeds()
+    assert len(over) == 6
+    assert over["trained"].to_list() == [2] * 6
+    mine = results.frame.filter((pl.col("prompts.pattern_norm") == 1.0) & (pl.col("test.outlier_scale") == 4.0))
+    assert over.row(1, named=True)["error"] == pytest.approx(mine["error"].mean())
+
+
+def test_finished_trials_are_found_and_a_new_test_costs_no_training(small, tmp_path, trained_now):
+    first = small.run(store=tmp_path)
+    asked = len(trained_now)
+    again = small.run(store=tmp_path)
+    assert len(trained_now) == asked
+    assert errors(first).equals(errors(again))
+    other = Sweep(base=small.base, test={"label_rule": "target"}, grid=small.grid, seeds=2, prompts=500)
+    seen = []
+    other.run(store=tmp_path, watch=seen.append)
+    assert len(trained_now) == asked
+    assert (seen[-1].done, seen[-1].running, seen[-1].failed) == (12, 0, 0)
+    assert max(tally.running for tally in seen) > 0
+    table = stored_results(tmp_path)
+    assert len(table.frame) == 24
+    assert set(table.axes) == {"prompts.pattern_norm", "test.outlier_scale", "test.label_rule"}
+    assert len(stored_results(tmp_path, ["test.label_rule=flip", "prompts.pattern_norm>=2"]).frame) == 8
+    with pytest.raises(IclabError, match="where must name a column"):
+        filtered(table.frame, ["nothing=1"])
+    with pytest.raises(IclabError, match="where must compare error with a number, got 'much'"):
+        filtered(table.frame, ["error<much"])
+
+
+def test_a_run_that_fails_or_diverges_says_so_and_stays_alone(tiny_run, tmp_path):
+    sweep = Sweep(base=tiny_run, grid={"prompts.pattern_norm": [1.0, 2.0, 3.0]}, prompts=500,
+                  measure=("error", sabotage.refuse_large))
+    results = sweep.run(store=tmp_path)
+    assert results.frame["status"].to_list() == ["trained", "trained", "failed"]
+    assert results.frame["reason"][2] == "measure: ValueError: too large for me"
+    assert results.frame["norm"].to_list() == [1.0, 2.0, None]
+    assert results.counts == {"trained": 2, "diverged": 0, "failed": 1}
+    seen = []
+    sweep.run(store=tmp_path, watch=seen.append)  # only the failure is tried again
+    assert (seen[0].found, seen[-1].failed) == (2, 1)
+    wild = Sweep(base=tiny_run, grid={"training.learning_rate": [0.5, 1e30]}, prompts=500)
+    frame = wild.run(store=tmp_path).frame
+    assert frame["status"].to_list() == ["trained", "diverged"]
+    assert frame["reason"][1].startswith("at step")
+    assert frame["error"][1] is None
+
+
+def broken_rule(clean, coin, x):
+    if x.shape[0] > 7:
+        raise RuntimeError("no rule for long prompts")
+    return clean
+
+
+def test_a_run_that_cannot_be_trained_does_not_stop_the_others(tiny_run):
+    # The rule passes the spec's own check (6 examples and a query) and breaks for the longer prompts of a batch.
+    prompts = replace(tiny_run.prompts, label_rule=broken_rule)
+    longer = replace(prompts, label_rule="flip", prompt_length=9)
+    object.__setattr__(longer, "label_rule", broken_rule)
+    sweep = Sweep(base=replace(tiny_run, prompts=prompts), grid={"prompts": [prompts, longer]}, test=prompts,
+                  prompts=500)
+    frame = sweep.run().frame
+    assert frame["status"].to_list() == ["trained", "failed"]
+    assert "no rule for long prompts" in frame["reason"][1]
+
+
+def test_a_lambda_runs_unstored(tiny_run, tmp_path, trained_now):
+    run = replace(tiny_run, prompts=replace(tiny_run.prompts, label_rule=lambda clean, coin, x: -clean))
+    for _ in range(2):
+        results = Sweep(base=run, prompts=500).run(store=tmp_path)
+        assert results.counts["trained"] == 1
+    assert len(trained_now) == 2
+    assert not list(tmp_path.rglob("*.safetensors"))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_damage_is_noticed_and_computed_again(small, tmp_path, trained_now):
+    before = errors(small.run(store=tmp_path))
+    asked = len(trained_now)
+    for file in tmp_path.rglob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:-5])
+    weights = sorted(tmp_path.rglob("*.safetensors"))
+    weights[0].write_bytes(weights[0].read_bytes()[:100] + b"x" + weights[0].read_bytes()[101:])
+    assert errors(small.run(store=tmp_path)).equals(before)
+    assert len(trained_now) == asked + 1
+    assert Store(tmp_path).damaged() == []
+
+
+def test_an_interruption_keeps_what_is_finished(small, tmp_path):
+    def stop(tally):
+        if tally.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small.run(store=tmp_path, watch=stop, workers=1)
+    kept = len(Store(tmp_path).rows())
+    assert 0 < kept < 12
+    seen = []
+    results = small.run(store=tmp_path, watch=seen.append)
+    assert seen[0].found == kept
+    assert results.counts["trained"] == 12
+
+
+def test_memory_is_bounded_by_narrower_packs(small, monkeypatch):
+    import iclab.training.ensemble as ensemble
+
+    widths, real = [], ensemble._Program.train
+    monkeypatch.setattr(ensemble._Program, "train",
+                        lambda self, pack, *rest: widths.append(len(pack.runs)) or real(self, pack, *rest))
+    wide = small.run(workers=1)
+    needed = ensemble.pack_bytes([trial.run for trial in wide.trials[:4]], False)
+    narrow = small.run(workers=1, memory=needed // 2)
+    assert set(widths[:2]) == {4}
+    assert max(widths[2:]) <= 2
+    np.testing.assert_allclose(narrow.frame["loss"], wide.frame["loss"], rtol=1e-4)
+    with pytest.raises(MemoryLimit, match="memory must allow .* MiB for each pack at work, got 0.0 MiB"):
+        small.run(memory=1000)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"engine": "slurm"}, "engine must be one of local, ray, got 'slurm'"),
+    ({"workers": 0}, "workers must be at least 1, got 0"),
+    ({"store": "/proc/none"}, "store must be a folder or fsspec URL that can be written"),
+])
+def test_bad_options_are_refused(small, options, message):
+    with pytest.raises(IclabError, match=message):
+        run_sweep(small, **options)
+
+
+def test_the_plan_counts_and_estimates(small, tmp_path):
+    plan = plan_sweep(small, tmp_path)
+    assert (plan.trials, plan.trainings, plan.finished, plan.packs, plan.compilations) == (12, 6, 0, 2, 1)
+    assert plan.seconds > 0
+    assert plan.pack_mebibytes > 0
+    small.run(store=tmp_path)
+    done = plan_sweep(small, tmp_path)
+    assert (done.finished, done.packs, done.seconds) == (12, 0, 0.0)
+
+
+# What follows runs sweeps as processes of their own.
+
+def start(file, out, *options):
+    command = [sys.executable, "-m", "iclab.cli", "sweep", str(file), "--out", str(out), "--json", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def kept_files(store):
+    """Every finished file and which file it is on disk: one computed again would be another."""
+    found = {}
+    for file in [*store.rglob("*.safetensors"), *store.rglob("*.parquet")]:
+        found[file.name] = file.stat().st_ino, file.stat().st_mtime_ns
+    return found
+
+
+def wait_for_more(process, store, before):
+    while len(kept_files(store)) <= before and process.poll() is None:
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The sweep of FILE, run in peace."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "sweep.toml").write_text(FILE)
+    process = start(folder / "sweep.toml", folder / "out")
+    said, wrong = process.communicate()
+    assert process.returncode == 0, wrong
+    assert json.loads(said)["trained"] == 72
+    return folder
+
+
+def warmed(undisturbed, folder):
+    """A new store that has the compiled programs, to save the tests' time."""
+    shutil.copytree(undisturbed / "out" / "store" / "xla", folder / "store" / "xla")
+    return folder / "store"
+
+
+def values(store):
+    frame = stored_results(store).frame
+    return frame.select(sorted(set(frame.columns) - {"seconds", "sweep"})).sort("run")
+
+
+def test_killed_five_times_it_completes_and_computes_nothing_twice(undisturbed, tmp_path):
+    store, chance = warmed(undisturbed, tmp_path), random.Random(0)
+    for _ in range(5):
+        process = start(undisturbed / "sweep.toml", tmp_path, "--store", str(store))
+        before = kept_files(store)
+        wait_for_more(process, store, len(before))
+        time.sleep(chance.uniform(0, 0.6))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        after = kept_files(store)
+        assert before.items() <= after.items()
+    finished = len(Store(store).rows())
+    assert finished > 0
+    process = start(undisturbed / "sweep.toml", tmp_path, "--store", str(store))
+    said, wrong = process.communicate()
+    assert process.returncode == 0, wrong
+    assert after.items() <= kept_files(store).items()
+    assert json.loads(said)["trained"] == 72
+    assert values(store).equals(values(undisturbed / "out" / "store"))
+
+
+def test_two_processes_share_one_store(undisturbed, tmp_path):
+    store = warmed(undisturbed, tmp_path)
+    both = [start(undisturbed / "sweep.toml", tmp_path / name, "--store", str(store)) for name in "ab"]
+    for process in both:
+        said, wrong = process.communicate()
+        assert process.returncode == 0, wrong
+        assert json.loads(said)["trained"] == 72
+    assert Store(store).damaged() == []
+    assert values(store).equals(values(undisturbed / "out" / "store"))
+    rows = pl.concat([pl.read_parquet(file) for file in (store / "results").glob("*.parquet")], how="diagonal")
+    for _, same in rows.group_by("trial"):
+        times = same.sort("finished").select("started", "finished").rows()
+        assert all(late[0] < times[0][1] for late in times[1:]), "computed again after it was finished"
+
+
+def test_ctrl_c_says_how_to_go_on(undisturbed, tmp_path):
+    store = warmed(undisturbed, tmp_path)
+    process = start(undisturbed / "sweep.toml", tmp_path)
+    wait_for_more(process, store, 0)
+    process.send_signal(signal.SIGINT)
+    _, wrong = process.communicate()
+    assert process.returncode == 130
+    assert "the same command goes on from there" in wrong
+    assert "Traceback" not in wrong
+
+
+def test_four_devices_train_what_one_does(tmp_path):
+    code = """
+import jax, numpy as np, sys
+from iclab import Classification, Run, Sweep, Training
+from iclab.training import ensemble
+assert len(jax.devices()) == 4
+prompts = Classification(dimension=9, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2, prompt_length=6)
+sweep = Sweep(base=Run(prompts=prompts, training=Training(steps=30, batch_size=16, record_every=10)),
+              grid={"prompts.outlier_fraction": [0.0, 0.2, 0.4]}, seeds=6, prompts=500)
+used, real = set(), ensemble._Program.program
+def program(self, name, function, *args):
+    made = real(self, name, function, *args)
+    used.update(device for sharding in jax.tree.leaves(made.output_shardings) for device in sharding.device_set)
+    return made
+ensemble._Program.program = program
+spread = sweep.run().frame
+assert len(used) == 4, used
+assert set(spread["status"]) == {"trained"}
+ensemble._shards = lambda count: 1
+alone = sweep.run().frame
+np.testing.assert_array_equal(spread["loss"], alone["loss"])
+np.testing.assert_array_equal(spread["error"], alone["error"])
+"""
+    flags = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    done = subprocess.run([sys.executable, "-c", code], env=flags, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_thread_may_stop_the_work_of_its_own(small):
+    """A pack that is told to stop does so without an error of its own."""
+    stop = threading.Event()
+    stop.set()
+    trials = small.trials()
+    pack = packs.make_packs(trials, [None] * 12, set(range(12)))[0]
+    job = packs.Job(("error",), 500, None, None, False, "x")
+    with pytest.raises(packs.Interrupted):
+        packs.run_pack(job, pack, stop=stop)
