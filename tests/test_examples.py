@@ -47,6 +47,20 @@ def test_a_pytorch_module_is_a_predictor(monkeypatch):
     assert errors[2] < 0.1
 
 
+def test_a_sweep_answers_a_new_question(monkeypatch):
+    errors = load("05", 1000, monkeypatch).main()
+    assert errors[0.0] > 0.3
+    assert errors[0.6] < 0.05
+
+
+def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():
+    from iclab import read_sweep
+
+    sweep, plot = read_sweep(ROOT / "examples" / "04_phase_diagram.toml")
+    assert len(sweep.trials()) == 1000
+    assert (plot.x, plot.y) == ("prompts.outlier_fraction", "prompts.outlier_scale")
+
+
 def test_the_readmes_program_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     assert len(blocks) == 1

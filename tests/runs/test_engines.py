@@ -15,7 +15,6 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-
 import sabotage
 
 import iclab.runs.packs as packs
@@ -25,7 +24,6 @@ from iclab.runs.engines import run_sweep
 from iclab.runs.planner import plan_sweep
 from iclab.runs.results import filtered, stored_results
 from iclab.training.ensemble import MemoryLimit
-
 
 FILE = """
 seeds = 4
@@ -191,7 +189,7 @@ def test_memory_is_bounded_by_narrower_packs(small, monkeypatch):
     assert set(widths[:2]) == {4}
     assert max(widths[2:]) <= 2
     np.testing.assert_allclose(narrow.frame["loss"], wide.frame["loss"], rtol=1e-4)
-    with pytest.raises(MemoryLimit, match="memory must allow .* MiB for each pack at work, got 0.0 MiB"):
+    with pytest.raises(MemoryLimit, match=r"memory must allow .* MiB for each pack at work, got 0.0 MiB"):
         small.run(memory=1000)
 
 

@@ -77,5 +77,5 @@ def test_what_ray_cannot_do_is_said(tiny_run, monkeypatch):
     with pytest.raises(IclabError, match="store must be a place that other processes can reach"):
         run_sweep(sweep, store="memory://x", engine="ray")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(IclabError, match="address must be that of a running Ray cluster, got '127.0.0.1:1'"):
+    with pytest.raises(IclabError, match=r"address must be that of a running Ray cluster, got '127.0.0.1:1'"):
         run_sweep(sweep, engine="ray", address="127.0.0.1:1")

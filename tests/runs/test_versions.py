@@ -7,7 +7,7 @@ import pytest
 from iclab import Run
 from iclab.runs import versions
 from iclab.runs.store import run_id
-from iclab.runs.versions import code_version, imports, own_source
+from iclab.runs.versions import imports, own_source
 from iclab.specs import replace
 
 
@@ -40,11 +40,11 @@ def test_a_run_is_another_when_what_it_uses_changes(monkeypatch, tmp_path, modul
         return path
 
     monkeypatch.setattr(versions, "_file", file)
-    code_version.cache_clear()
+    versions._code_version.cache_clear()
     try:
         assert (run_id(Run()) != before) == changes
     finally:
-        code_version.cache_clear()
+        versions._code_version.cache_clear()
 
 
 def rule(clean, coin, x):

@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import threading
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -19,9 +20,17 @@ LIBRARIES = ("jax", "jaxlib", "numpy", "optax")
 ROOT = "iclab"
 
 
-@cache
+_lock = threading.Lock()
+
+
 def code_version(*modules: str) -> str:
     """Hash of the source of these modules of the package, of all that they import from it, and of the libraries."""
+    with _lock:  # Python's parser is not safe in threads
+        return _code_version(modules)
+
+
+@cache
+def _code_version(modules: tuple[str, ...]) -> str:
     waiting, seen = list(modules), set()
     while waiting:
         module = waiting.pop()
