@@ -6,6 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import polars as pl
+
 from iclab import Classification, Run, Sweep, Training, phase_diagram
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
@@ -22,8 +24,8 @@ def main() -> dict[float, float]:
     print(results.over_seeds().select(*results.axes, "error", "error_low", "error_high"))
     plot = phase_diagram(results, "prompts.outlier_fraction", "prompts.outlier_scale", theory="mamba")
     print(f"phase diagram: {len(plot.svg)} characters of SVG; its numbers:\n{plot.csv}")
-    means = results.frame.group_by("prompts.outlier_fraction").mean()
-    return dict(means.select("prompts.outlier_fraction", "error").iter_rows())
+    means = results.frame.group_by("prompts.outlier_fraction").agg(pl.col("error").mean())  # a polars data frame
+    return dict(means.iter_rows())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclab import Classification, GatedAttention, Run, SpecError
+from iclab import Classification, GatedAttention, IclabError, Run, SpecError
 from iclab.fields import flat, hint_of, typed, with_fields
 
 
@@ -32,7 +32,7 @@ def test_a_function_is_imported_by_its_name():
 
     assert with_fields(Run(), {"training.optimizer": "optax:adam"}).training.optimizer is optax.adam
     for text in ("optax:nothing", "no_such_module:f", "optax:__version__"):
-        with pytest.raises(SpecError, match=r"training.optimizer must be a function that can be imported"):
+        with pytest.raises(IclabError, match=r"training.optimizer must be a function that can be imported"):
             with_fields(Run(), {"training.optimizer": text})
 
 

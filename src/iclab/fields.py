@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from iclab.errors import SpecError
+from iclab.errors import IclabError, SpecError
 from iclab.specs import replace, to_json
 
 KIND = "kind"
@@ -37,10 +37,10 @@ def import_function(text: str, name: str) -> Callable[..., Any]:
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SpecError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
+        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
             from None
     if not callable(found):
-        raise SpecError(f"{name} must be a function that can be imported as module:name, got {text!r}, which is not "
+        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r}, which is not "
                         "one")
     return found
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import jax
@@ -35,9 +37,13 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
         with jax.enable_x64(double):
             return function(item)
 
+    finished: SimpleQueue[Future[B]] = SimpleQueue()
     try:
         futures = {pool.submit(in_same_precision, item): index for index, item in enumerate(items)}
-        for future in as_completed(futures):
+        for future in futures:
+            future.add_done_callback(finished.put)
+        for _ in items:
+            future = _next(finished)
             yield futures[future], future.result()
     except BaseException:
         if stop is not None:
@@ -45,6 +51,14 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _next(queue: SimpleQueue[Future[B]]) -> Future[B]:
+    """What comes out of the queue next. The wait is cut short again and again: a signal that reaches another thread
+    would not end it."""
+    while True:
+        with suppress(Empty):
+            return queue.get(timeout=0.2)
 
 
 class Compiled:

@@ -107,7 +107,10 @@ def test_an_interruption_is_quick_and_keeps_the_steps(tmp_path):
     while not path.exists() and process.poll() is None:
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    try:
+        _, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "steps are kept" in said
     assert "Traceback" not in said

@@ -215,9 +215,22 @@ def test_the_plan_counts_and_estimates(small, tmp_path):
 
 # What follows runs sweeps as processes of their own.
 
+started: list = []
+
+
 def start(file, out, *options):
     command = [sys.executable, "-m", "iclab.cli", "sweep", str(file), "--out", str(out), "--json", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    return started[-1]
+
+
+@pytest.fixture(autouse=True)
+def _no_process_outlives_its_test():
+    yield
+    for process in started:
+        process.kill()
+        process.communicate()
+    started.clear()
 
 
 def kept_files(store):

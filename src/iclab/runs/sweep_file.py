@@ -73,7 +73,7 @@ def read_sweep(path: str | Path) -> tuple[Sweep, PlotRequest | None]:
         sweep = sweep_of({"name": Path(path).stem, **data})
         sweep.trials()
         return sweep, _plot(data["plot"], sweep) if "plot" in data else None
-    except SpecError as error:
+    except IclabError as error:
         raise SpecError(f"{path}: {error}") from None
 
 
