@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
+
+import numpy as np
 import pytest
 
 from iclab import Classification, GatedAttention, IclabError, Run, SpecError
@@ -20,7 +23,7 @@ def test_values_are_set_where_their_paths_lead():
 
 
 def test_a_part_may_be_another_class_or_a_spec():
-    kinds = {"GatedAttention": GatedAttention}
+    kinds = {"model": (GatedAttention,)}
     assert with_fields(Run(), {"model.kind": "GatedAttention", "model.layers": 2}, kinds).model.layers == 2
     assert with_fields(Run(), {"model": GatedAttention(layers=3)}).model.layers == 3
     with pytest.raises(SpecError, match=r"model.kind must be one of GatedAttention, got 'LSTM'"):
@@ -48,6 +51,14 @@ def test_a_function_is_imported_by_its_name():
     ("model.normalise", 1, r"model.normalise must be true or false, got 1"),
     ("prompts.outlier_mixtures", [1, 2], r"prompts.outlier_mixtures must be a list of rows of numbers"),
     ("model.embedding.size", 0, r"model.embedding.size must be"),
+    ("prompts.outlier_fraction", {"from": 0}, r"prompts.outlier_fraction must be a number, got {'from': 0}"),
+    ("prompts.outlier_fraction", date(2020, 1, 1), r"prompts.outlier_fraction must be a number, got datetime.date"),
+    ("prompts.outlier_scale", np.ones(2), r"prompts.outlier_scale must be a number, got array"),
+    ("prompts.outlier_scale", 10**400, r"prompts.outlier_scale must be a number"),
+    ("training.steps", float("inf"), r"training.steps must be a whole number, got inf"),
+    ("training.steps", float("nan"), r"training.steps must be a whole number, got nan"),
+    ("model", "mamba", r"model must be a spec \(in a file, name its fields: model.FIELD\), got 'mamba'"),
+    ("prompts.tasks", [[0, 1.5]], r"prompts.tasks must be 'all'"),
 ])
 def test_a_wrong_value_is_named_by_its_path(path, value, message):
     with pytest.raises(SpecError, match=message):

@@ -8,10 +8,12 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, time
 from functools import cache
 from typing import Any
 
+import jax
 import numpy as np
 
 from iclab.errors import IclabError, SpecError
@@ -36,7 +38,7 @@ def import_function(text: str, name: str) -> Callable[..., Any]:
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a user's module may fail in any way while it is imported
         raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
             from None
     if not callable(found):
@@ -71,30 +73,37 @@ def typed(hint: Any, value: Any, name: str) -> Any:
     Values that only Python has (functions, specs, arrays) pass as they are; the spec itself judges them.
     """
     allowed = kinds(hint)
-    if isinstance(value, np.generic):
+    refused = SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+    if isinstance(value, (np.generic, np.ndarray, jax.Array)) and np.ndim(value) == 0:
         value = value.item()
-    if not isinstance(value, (bool, int, float, str, list)):
+    if isinstance(value, (dict, date, time)):
+        raise refused
+    if isinstance(value, (np.ndarray, jax.Array)) and {int, float} & set(allowed):
+        raise refused
+    if not isinstance(value, (bool, int, float, str, list)) or Any in allowed:
         return value
     if isinstance(value, str) and value == "none" and type(None) in allowed:
         return None
     if isinstance(value, list):
         return _rows(allowed, value, name)
     if isinstance(value, str):
-        if str not in allowed and Any not in allowed:
-            raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+        if str not in allowed:
+            raise refused
         wants_code = any(typing.get_origin(kind) is Callable for kind in allowed)
         return import_function(value, name) if wants_code and ":" in value else value
-    if isinstance(value, bool):
-        if bool not in allowed and Any not in allowed:
-            raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+    if isinstance(value, bool) or not {int, float} & set(allowed):
+        if bool not in allowed or not isinstance(value, bool):
+            raise refused
         return value
+    try:
+        number = float(value)
+    except OverflowError:
+        raise refused from None
     if float in allowed:
-        return float(value)
-    if int in allowed and float(value) == int(value):
-        return int(value)
-    if Any not in allowed:
-        raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
-    return value
+        return number
+    if not number.is_integer():
+        raise refused
+    return int(value)
 
 
 def _rows(allowed: tuple[Any, ...], value: list[Any], name: str) -> tuple[Any, ...]:
@@ -112,11 +121,11 @@ def _words(allowed: tuple[Any, ...]) -> str:
     return " or ".join(said) or "a value of its type"
 
 
-def with_fields(spec: Any, changes: Mapping[str, Any], classes: Mapping[str, type] | None = None, prefix: str = ""
-                ) -> Any:
+def with_fields(spec: Any, changes: Mapping[str, Any], classes: Mapping[str, Sequence[type]] | None = None,
+                prefix: str = "") -> Any:
     """The spec with the fields at these paths changed, each checked; an error names the whole path.
 
-    `part.kind` makes the part anew, as a spec of the class with that name in `classes`.
+    `part.kind` makes the part anew, as a spec of the class of that name among `classes[part]`.
     """
     here: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
@@ -124,13 +133,16 @@ def with_fields(spec: Any, changes: Mapping[str, Any], classes: Mapping[str, typ
         name, _, rest = path.partition(".")
         if rest:
             inner.setdefault(name, {})[rest] = value
-        else:
-            here[name] = typed(hint_of(spec, name), value, prefix + name)
+            continue
+        here[name] = typed(hint_of(spec, name), value, prefix + name)
+        if dataclasses.is_dataclass(getattr(spec, name)) and not dataclasses.is_dataclass(here[name]):
+            raise SpecError(f"{prefix}{name} must be a spec (in a file, name its fields: {prefix}{name}.FIELD), got "
+                            f"{value!r}")
     for name, below in inner.items():
         hint_of(spec, name)
         part = here.get(name, getattr(spec, name))
         if KIND in below:
-            part = _class(below.pop(KIND), f"{prefix}{name}.{KIND}", classes or {})()
+            part = _class(below.pop(KIND), f"{prefix}{name}.{KIND}", (classes or {}).get(name, ()))()
         if not dataclasses.is_dataclass(part):
             raise SpecError(f"{prefix}{name}.{next(iter(below))}: {name} has no fields of its own")
         here[name] = with_fields(part, below, classes, f"{prefix}{name}.")
@@ -140,10 +152,11 @@ def with_fields(spec: Any, changes: Mapping[str, Any], classes: Mapping[str, typ
         raise SpecError(f"{prefix}{error}" if not str(error).startswith(prefix) else str(error)) from None
 
 
-def _class(name: Any, path: str, classes: Mapping[str, type]) -> type:
-    if name not in classes:
-        raise SpecError(f"{path} must be one of {', '.join(classes)}, got {name!r}")
-    return classes[name]
+def _class(name: Any, path: str, classes: Sequence[type]) -> type:
+    for cls in classes:
+        if cls.__name__ == name:
+            return cls
+    raise SpecError(f"{path} must be one of {', '.join(cls.__name__ for cls in classes)}, got {name!r}")
 
 
 def flat(spec: Any, prefix: str = "") -> dict[str, Any]:

@@ -123,8 +123,10 @@ def function_name(function: Callable[..., Any]) -> str:
         held: list[Any] = [function_name(function.func), *function.args, sorted(function.keywords.items())]
         module, name = "functools", "partial"
     else:
+        function = inspect.unwrap(function)
         cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-        held = [getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None), *cells]
+        held = [getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None),
+                getattr(function, "__self__", None), *cells]
         module, name = getattr(function, "__module__", "?"), getattr(function, "__qualname__", type(function).__name__)
     try:
         source = inspect.getsource(function)

@@ -82,6 +82,7 @@ def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):
     said = capsys.readouterr()
     assert json.loads(said.out)["failed"] == 8
     assert "8 trials failed, the first: measure: TypeError" in said.err
+    assert "no phase diagram, error was not measured" in said.err
     assert main(["results", str(tmp_path / "out" / "store")]) == 0
     assert "TypeError" in capsys.readouterr().out
 

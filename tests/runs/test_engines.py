@@ -122,6 +122,37 @@ def test_a_run_that_fails_or_diverges_says_so_and_stays_alone(tiny_run, tmp_path
     assert frame["error"][1] is None
 
 
+def test_points_are_told_apart_even_when_their_functions_look_alike(tiny_run):
+    rules = [lambda c, k, x: c, lambda c, k, x: -c]
+    results = Sweep(base=tiny_run, grid={"prompts.label_rule": rules}, seeds=2, prompts=500).run()
+    over = results.over_seeds()
+    assert over["trained"].to_list() == [2, 2]
+    assert over["prompts.label_rule"].n_unique() == 2
+
+
+@pytest.mark.parametrize("name", ["status", "trial", "seconds", "error", "loss"])
+def test_a_measure_cannot_take_a_name_that_is_in_use(tiny_run, name):
+    frame = Sweep(base=tiny_run, measure=("error", lambda trained, test, seed: {name: 1.0}), prompts=500).run().frame
+    assert frame["status"].to_list() == ["failed"]
+    assert f"got '{name}', which is taken" in frame["reason"][0]
+
+
+def test_a_store_keeps_different_measurements_of_one_setting_apart(tiny_run, tmp_path):
+    grid = {"prompts.pattern_norm": [1.0, 2.0]}
+    for measure in (("error",), ("floor", "hinge")):
+        Sweep(base=tiny_run, grid=grid, measure=measure, prompts=500).run(store=tmp_path)
+    table = stored_results(tmp_path)
+    assert len(table.frame) == 2
+    assert table.frame.select("error", "hinge", "floor").null_count().sum_horizontal()[0] == 0
+    Sweep(base=tiny_run, grid=grid, measure=("error",), prompts=1000).run(store=tmp_path)
+    assert stored_results(tmp_path).axes == ["prompts.pattern_norm", "test_prompts"]
+    assert len(stored_results(tmp_path, ["prompts.noise_norm=none"]).frame) == 4
+    with pytest.raises(IclabError, match="where must leave at least one row"):
+        stored_results(tmp_path, ["error<0"])
+    Sweep(base=tiny_run, grid={"data_seed": [1, 2]}, reseed="init", measure=("error",), prompts=500).run(store=tmp_path)
+    assert "data_seed" in stored_results(tmp_path, ["test_prompts=500"]).axes
+
+
 def broken_rule(clean, coin, x):
     if x.shape[0] > 7:
         raise RuntimeError("no rule for long prompts")

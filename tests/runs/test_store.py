@@ -121,8 +121,8 @@ def test_a_store_may_be_anywhere_that_fsspec_reaches(tiny_run):
     found = Store("memory://somewhere/store").find(tiny_run)
     np.testing.assert_array_equal(found.params[0].W_B, before.params[0].W_B)
     assert store.recall("m", 1, lambda: {"a": 2}) == store.recall("m", 1, lambda: {"a": 2}) == {"a": 2}
-    store.add_rows([{"trial": "t", "status": "trained", "error": 0.5}])
-    assert Store("memory://somewhere/store").rows()["t"]["error"] == 0.5
+    store.add_rows([{"trial": "c" * 24, "status": "trained", "error": 0.5}])
+    assert Store("memory://somewhere/store").rows()["c" * 24]["error"] == 0.5
 
 
 @pytest.mark.parametrize("place", ["nowhere://bucket/x", "/proc/nothing/store", "memory"])
@@ -149,13 +149,34 @@ def test_a_file_is_named_by_its_content(tmp_path):
 
 def test_a_failure_gives_way_to_a_success_and_damaged_rows_to_none(tmp_path):
     store = Store(tmp_path)
-    store.add_rows([{"trial": "a", "status": "failed"}, {"trial": "b", "status": "trained"}])
-    store.add_rows([{"trial": "a", "status": "trained"}, {"trial": "b", "status": "failed"}])
-    assert {name: row["status"] for name, row in Store(tmp_path).rows().items()} == {"a": "trained", "b": "trained"}
+    a, b = "a" * 24, "b" * 24
+    store.add_rows([{"trial": a, "status": "failed"}, {"trial": b, "status": "trained"}])
+    store.add_rows([{"trial": b, "status": "failed"}, {"trial": a, "status": "trained"}])
+    assert {name: row["status"] for name, row in Store(tmp_path).rows().items()} == {a: "trained", b: "trained"}
     for file in (tmp_path / "results").iterdir():
         file.write_bytes(file.read_bytes()[:-3])
+    (tmp_path / "results" / "notes.txt").write_text("mine")
+    (tmp_path / "results" / "folder").mkdir()
     fresh = Store(tmp_path)
     assert fresh.rows() == {}
     assert len(fresh.damaged()) == 2
-    fresh.tidy()
+    fresh.tidy({a})  # what another sweep computed is not this one's to remove
+    assert [name[0] for name in fresh.damaged()] == ["b"]
+    fresh.tidy({a, b})
     assert fresh.damaged() == []
+    assert (tmp_path / "results" / "notes.txt").exists()
+
+
+def test_rows_whose_file_is_gone_are_forgotten(tmp_path):
+    store = Store(tmp_path)
+    store.add_rows([{"trial": "a" * 24, "status": "trained"}])
+    assert len(store.rows()) == 1
+    one_file(tmp_path).unlink()
+    assert store.rows() == {}
+
+
+def test_a_run_computed_again_is_the_same_file(tiny_run, tmp_path):
+    for name in ("one", "two", "three"):
+        Store(tmp_path / name).train([tiny_run])
+    names = {one_file(tmp_path / name).name for name in ("one", "two", "three")}
+    assert len(names) == 1

@@ -143,6 +143,22 @@ def test_a_file_says_the_same(tmp_path):
      "random.training.learning_rate must be two ends low < high"),
     ("[grid]", "[random]\ncount = 2\nmodel.member = [\"mamba\"]\n[grid]", "model.member must be swept once"),
     ("[grid]", "[random]\nmodel.init_scale = [0.1]\n[grid]", "random must say how many points to draw"),
+    ("[grid]", "[random]\ncount = true\nmodel.init_scale = [0.1]\n[grid]", "random.count must be a whole number"),
+    ("[grid]", "[random]\ncount = 2\nmodel.init_scale = { low = 1, high = inf }\n[grid]", "must be two ends"),
+    ("[grid]", "[random]\ncount = 2\ntraining.batch_size = { low = 4.5, high = 9 }\n[grid]", "whole numbers for ends"),
+    ("[2, 6.0]", "[2, 2.0]", "grid.test.outlier_scale must have every value once"),
+    ("training.steps = 40", "prompts.outlier_fraction = { from = 0.0, to = 0.5, count = 2 }", "must be a number"),
+    ("training.steps = 40", "prompts.outlier_scale = 2020-01-01", "prompts.outlier_scale must be a number"),
+    ("training.steps = 40", "prompts.kind = \"Training\"", "prompts.kind must be one of Classification"),
+    ("training.steps = 40", "model.kind = [\"GatedAttention\"]", "model.kind must be one of GatedAttention"),
+    ("training.steps = 40", "init_seed = 7", "base.init_seed must not be given"),
+    ("test_prompts = 500", "test_prompts = true", "test_prompts must be a whole number >= 1"),
+    ("test_prompts = 500", "reseed = [\"init\"]", "reseed must be one of both, init, data"),
+    ("name = \"small\"", "name = \"..\"", "name must be letters"),
+    ("[\"error\", \"floor\"]", "[\".own:f\"]", "measure must be a function that can be imported"),
+    ("y = \"test.outlier_scale\"", "y = \"prompts.outlier_fraction\"", "plot.y must differ from x"),
+    ("y = \"test.outlier_scale\"", "y = \"model.member\"", "plot.y must be a field of numbers"),
+    ("panel = \"model.member\"", "", "plot.panel must be model.member, which takes several values"),
 ])
 def test_a_bad_file_is_refused_in_one_line(tmp_path, old, new, message):
     assert old in FILE
@@ -162,7 +178,7 @@ def test_a_grid_must_name_something_and_a_file_must_exist(tmp_path):
 
 
 def test_an_id_follows_everything_that_is_measured(tiny_run):
-    trial = Sweep(base=tiny_run).trials()[0]
+    trial = Sweep(base=tiny_run, seeds=np.int64(1)).trials()[0]
     ids = {trial.id(("error",), 500), trial.id(("error", "hinge"), 500), trial.id(("error",), 1000),
            replace_trial(trial, test=replace(trial.test, outlier_scale=9.0)).id(("error",), 500),
            replace_trial(trial, seed=1).id(("error",), 500),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import linecache
+import sys
+from functools import partial
+
+import jax
 import pytest
 
 from iclab import Run
 from iclab.runs import versions
 from iclab.runs.store import run_id
 from iclab.runs.versions import imports, own_source
-from iclab.specs import replace
+from iclab.specs import function_name, replace
 
 
 def closure(*modules):
@@ -51,8 +58,51 @@ def rule(clean, coin, x):
     return -clean
 
 
+@dataclasses.dataclass(frozen=True)
+class Threshold:
+    value: float
+
+    def above(self, trained, test, seed):
+        return self.value
+
+
+class Loose:
+    def above(self, trained, test, seed):
+        return 1.0
+
+
+def jitted(factor):
+    @jax.jit
+    def rule(clean, coin, x):
+        return clean * factor
+    return rule
+
+
+def test_what_a_function_holds_is_part_of_its_name():
+    assert function_name(Threshold(0.1).above) != function_name(Threshold(0.9).above)
+    assert function_name(jitted(1.0)) != function_name(jitted(-1.0))
+    assert function_name(jitted(1.0)) == function_name(jitted(1.0))
+    assert own_source(Threshold(0.1).above)
+    assert own_source(Loose().above) is None
+    assert own_source(partial(rule, 1.0))
+    assert own_source(jitted(lambda: 1.0)) is None
+
+
+def test_the_module_of_a_users_function_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    ids = []
+    for factor in (1.0, -1.0):
+        (tmp_path / "own_rules.py").write_text(f"K = {factor}\ndef rule(clean, coin, x):\n    return clean * K\n")
+        sys.modules.pop("own_rules", None)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        function = importlib.import_module("own_rules").rule
+        ids.append(run_id(replace(Run(), prompts=replace(Run().prompts, label_rule=function))))
+    assert ids[0] != ids[1]
+
+
 def test_what_has_no_name_of_its_own():
     run = Run()
     assert own_source(run) == []
-    assert own_source(replace(run, prompts=replace(run.prompts, label_rule=rule))) == []
+    assert len(own_source(replace(run, prompts=replace(run.prompts, label_rule=rule)))) == 1
     assert own_source(replace(run, prompts=replace(run.prompts, label_rule=lambda clean, coin, x: -clean))) is None

@@ -76,3 +76,11 @@ def test_memory_does_not_grow_with_steps(tiny_run):
 
     per_step = (temporary(2000) - temporary(1000)) / 1000
     assert per_step < 64  # a key and a loss, not a batch
+
+
+def test_runs_that_embed_labels_differently_do_not_share_batches(tiny_run):
+    runs = [replace(tiny_run, model=replace(tiny_run.model, embedding=replace(tiny_run.model.embedding, norm=norm)))
+            for norm in (0.5, 2.0)]
+    together = train_many(runs)
+    for run, trained in zip(runs, together, strict=True):
+        np.testing.assert_allclose(trained.loss, train(run).loss, rtol=1e-4)

@@ -12,7 +12,7 @@ from iclab.runs.results import stored_results
 from iclab.runs.store import Store
 from iclab.training.checkpoint import write_whole
 
-SHOWN = ("run", "sweep", "seconds", "prompts", "reason")
+HIDDEN = ("run", "sweep", "seconds", "reason")
 
 
 def main(arguments: list[str]) -> None:
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
         write_whole(Path(options.csv), frame.write_csv().encode())
     if options.csv or options.parquet:
         return
-    narrow = frame.drop([name for name in SHOWN if name in frame.columns and (name != "reason" or not
+    narrow = frame.drop([name for name in HIDDEN if name in frame.columns and (name != "reason" or not
                         frame["reason"].cast(pl.String).str.len_chars().sum())])
     shown = narrow if options.limit < 1 else narrow.head(options.limit)
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,

@@ -10,7 +10,7 @@ from iclab.commands.options import Parser, read_bytes
 from iclab.commands.output import duration, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
-from iclab.figures.phase import phase_diagram
+from iclab.figures.phase import find_theory, phase_diagram
 from iclab.runs.engines import ENGINES, run_sweep
 from iclab.runs.planner import Plan, plan_sweep
 from iclab.runs.results import Results
@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> None:
         parser.error(f"workers must be at least 1, got {options.workers}")
     memory = None if options.memory is None else read_bytes(options.memory, "memory")
     sweep, plot = read_sweep(options.file)
+    if plot is not None and plot.theory is not None:
+        find_theory(plot.theory)
     out = Path(options.out)
     check_writable(out)
     store = Store(options.store or out / "store")
@@ -80,12 +82,16 @@ def write_tables(folder: Path, results: Results, plot: PlotRequest | None) -> li
     """Write every trial, the means over seeds and the phase diagram; which files these are."""
     files = {"trials.csv": results.frame.write_csv().encode(),
              "over_seeds.csv": results.over_seeds().write_csv().encode()}
-    if plot is not None and plot.colour in results.measures:
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    if plot is not None and plot.colour not in results.measures:
+        print(f"iclab: no phase diagram, {plot.colour} was not measured in any run", file=sys.stderr)
+    elif plot is not None:
         made = phase_diagram(results, plot.x, plot.y, colour=plot.colour, panel=plot.panel, theory=plot.theory,
                              title=results.sweep.name)
         files |= {"phase.svg": made.svg.encode(), "phase.csv": made.csv.encode()}
-    for name, content in files.items():
-        write_whole(folder / name, content)
+        for name in ("phase.svg", "phase.csv"):
+            write_whole(folder / name, files[name])
     return [folder / name for name in files]
 
 

@@ -37,7 +37,9 @@ def phase_diagram(results: Table, x: str, y: str, *, colour: str = "error", pane
     _check(results, x, y, colour, panel)
     table = results.over_seeds()
     values = [None] if panel is None else table[panel].unique(maintain_order=True).to_list()
-    cells = [_cells(table if panel is None else table.filter(pl.col(panel) == value), x, y, colour) for value in values]
+    edges = sorted(table[x].unique().to_list()), sorted(table[y].unique().to_list())
+    cells = [_cells(table if panel is None else table.filter(pl.col(panel).eq_missing(pl.lit(value))), x, y, colour,
+                    *edges) for value in values]
     top = max((float(np.nanmax(cell["mean"])) for cell in cells if np.isfinite(cell["mean"]).any()), default=1.0)
     with style():
         figure, axes = plt.subplots(1, len(values), figsize=(0.9 + 4.6 * len(values), 4.3), sharey=True, squeeze=False,
@@ -74,9 +76,9 @@ def _check(results: Table, x: str, y: str, colour: str, panel: str | None) -> No
                             "filter them or make it the panel")
 
 
-def _cells(table: pl.DataFrame, x: str, y: str, colour: str) -> dict[str, Any]:
+def _cells(table: pl.DataFrame, x: str, y: str, colour: str, columns: list[float], rows: list[float]
+           ) -> dict[str, Any]:
     """Mean, half interval and trouble of every cell, as arrays of shape (y, x)."""
-    columns, rows = sorted(table[x].unique().to_list()), sorted(table[y].unique().to_list())
     mean, half = np.full((2, len(rows), len(columns)), np.nan)
     trouble = np.zeros(mean.shape, bool)
     for row in table.iter_rows(named=True):
@@ -122,25 +124,35 @@ def _draw_theory(axis: Any, results: Table, x: str, y: str, panel: str | None, v
     """Draw the boundary of the theorem's region and say where it lies."""
     if not isinstance(results, Results):
         raise SpecError("theory needs the results of a sweep that was run, got a table read from a store")
-    margin = _theory(theory)
-    columns, rows = (np.interp(np.linspace(0, len(cell[k]) - 1, FINE), range(len(cell[k])), cell[k]) for k in "xy")
+    margin = find_theory(theory)
+    places = [np.linspace(0, len(cell[k]) - 1, len(cell[k]) if _whole(cell[k]) else FINE) for k in "xy"]
+    columns, rows = (np.interp(places[i], range(len(cell[k])), cell[k]) for i, k in enumerate("xy"))
     trial = next(t for t in results.trials if panel is None or label(t.point[panel]) == value)
-    values = np.array([[_margin(margin, results, trial, {x: float(a), y: float(b)}) for a in columns] for b in rows])
+    values = np.array([[_margin(margin, results, trial, {x: _value(a, cell["x"]), y: _value(b, cell["y"])})
+                        for a in columns] for b in rows])
     if not (values > 0).any():
         return "(theorem promises nothing here)"
     if (values > 0).all():
         return "(inside the theorem's premises)"
-    places = [np.linspace(0, len(cell[k]) - 1, FINE) for k in "xy"]
     axis.contour(*places, values, levels=[0.0], colors="#0b3954", linewidths=1.8)
     return f"(theorem's premises hold {_side(values > 0)} the line)"
 
 
 def _side(inside: np.ndarray) -> str:
     """Where a region lies, in words."""
-    rows, columns = (np.argwhere(inside).mean(axis=0) - np.argwhere(~inside).mean(axis=0)) / FINE
+    rows, columns = (np.argwhere(inside).mean(axis=0) - np.argwhere(~inside).mean(axis=0)) / inside.shape
     sides = {"right of": columns > 0.1, "left of": columns < -0.1, "above": rows > 0.1, "below": rows < -0.1}
     words = [side for side, holds in sides.items() if holds]
     return " and ".join(words) or "inside"
+
+
+def _whole(values: list[Any]) -> bool:
+    """Whether an axis is of whole numbers, between which there is nothing."""
+    return all(isinstance(value, int) for value in values)
+
+
+def _value(value: float, axis: list[Any]) -> float:
+    return round(value) if _whole(axis) else float(value)
 
 
 def _margin(margin: Theory, results: Results, trial: Any, point: dict[str, float]) -> float:
@@ -148,10 +160,14 @@ def _margin(margin: Theory, results: Results, trial: Any, point: dict[str, float
         run, test = results.sweep.place({**trial.point, **point})
     except SpecError:
         return np.nan
-    return margin(run, test)
+    try:
+        return float(margin(run, test))
+    except Exception as error:  # a user's own function
+        raise SpecError(f"theory must be a function (run, test) -> a number, got one that fails: {error}") from None
 
 
-def _theory(theory: str | Theory) -> Theory:
+def find_theory(theory: str | Theory) -> Theory:
+    """The function that a theory's name stands for."""
     if callable(theory):
         return theory
     if ":" in theory:

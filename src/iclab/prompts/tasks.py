@@ -45,8 +45,9 @@ def parse_tasks(tasks: str | tuple[Task, ...], patterns: int) -> tuple[Task, ...
         unseen = tuple(task for task in all_tasks(patterns) if task not in seen)
         require(len(unseen) > 0, "tasks", tasks, "leave at least one task outside the cyclic family")
         return unseen
+    require(len(tasks) > 0 and all(len(pair) == 2 and all(int(p) == p for p in pair) for pair in tasks), "tasks", tasks,
+            rule)
     listed = tuple((int(a), int(b)) for a, b in tasks)
-    require(len(listed) > 0, "tasks", tasks, rule)
     for a, b in listed:
         require(a != b and 0 <= a < patterns and 0 <= b < patterns, "tasks", (a, b), rule)
     return listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +87,7 @@ def run_sweep(sweep: Sweep, *, store: str | Path | Store | None = None, engine: 
     require(engine in ENGINES, "engine", engine, f"be one of {', '.join(ENGINES)}")
     require(workers is None or workers >= 1, "workers", workers, "be at least 1")
     require(memory is None or memory >= 1, "memory", memory, "be at least 1 byte")
+    require(gpus >= 0, "gpus", gpus, "be at least 0")
     trials = sweep.trials()
     kept = store if isinstance(store, Store) or store is None else Store(store)
     if kept is not None:
@@ -104,7 +106,7 @@ def run_sweep(sweep: Sweep, *, store: str | Path | Store | None = None, engine: 
         for fresh in work:
             rows |= fresh
     if kept is not None:
-        kept.tidy()
+        kept.tidy(set(ids))
     return Results(sweep, trials, [rows[i] for i in range(len(trials))])
 
 
@@ -170,7 +172,10 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
         options |= {"address": "local", "num_cpus": workers or cores(), "include_dashboard": False}
     else:
         options["address"] = address
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     try:
+        if host and port.isdigit():  # Ray itself would go on asking a dead address for minutes
+            socket.create_connection((host, int(port)), timeout=5).close()
         ray.init(**options)
     except Exception as error:  # each kind of address fails in its own way
         first = str(error).strip().splitlines()[0]

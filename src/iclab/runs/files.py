@@ -52,7 +52,7 @@ class Files:
             self.system.invalidate_cache()
         try:
             found = self.system.ls(f"{self.root}/{folder}", detail=False)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return [name for name in (path.rsplit("/", 1)[-1] for path in found) if not name.startswith(".")]
 
@@ -81,8 +81,10 @@ class Files:
         """The content of a file; None if it is gone or does not match its name."""
         try:
             content = self.system.cat_file(f"{self.root}/{folder}/{name}")
-        except (FileNotFoundError, PermissionError):
+        except (FileNotFoundError, IsADirectoryError):
             return None
+        except Exception as error:  # that it cannot be read does not make it damaged
+            raise IclabError(f"store must be readable, got {self.place!r} ({error})") from None
         return content if name.split("-")[-1].split(".")[0] == digest(content) else None
 
     def remove(self, folder: str, name: str) -> None:

@@ -12,7 +12,11 @@ from iclab.probes import bayes_predictor, information_floor, measure_error
 from iclab.probes.errors import errors_on, stacks
 from iclab.training import Trained
 
+MEASURES = ("error", "hinge", "loss", "floor", "bayes")
 FROM_OUTPUTS = ("error", "hinge")
+BOOKKEEPING = ("seed", "status", "reason", "sweep", "run", "trial", "test_prompts", "seconds", "started", "finished",
+               "fields")
+"""Columns of results that are not measured."""
 
 
 def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequence[str | Callable[..., Any]],
@@ -28,7 +32,10 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
         values: dict[str, Any] = {}
         for name in names:
             if callable(name):
-                values |= _own(name, trained, test, seed) if sound else {}
+                for mine, value in (_own(name, trained, test, seed) if sound else {}).items():
+                    if mine in values or mine in (*BOOKKEEPING, *MEASURES):
+                        raise SpecError(f"measure must return names of its own, got {mine!r}, which is taken")
+                    values[mine] = value
             elif name in FROM_OUTPUTS:
                 values[name] = outputs[number, FROM_OUTPUTS.index(name)]
             elif name == "loss":

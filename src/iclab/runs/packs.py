@@ -130,7 +130,7 @@ def _trained(job: Job, pack: Pack, chosen: Sequence[Trial], store: Store | None,
     except (Interrupted, MemoryLimit):
         raise
     except Exception as error:
-        return models, _reason(error)
+        return models, reason_of(error)
     for i, model in zip(missing, fresh, strict=True):
         models[i] = model
         if store is not None:
@@ -143,7 +143,7 @@ def _measured(job: Job, pack: Pack, mine: Sequence[int], model: Trained | None, 
     """The rows of one run's trials."""
     def row(i: int, status: str, reason: str, values: dict[str, Any]) -> dict[str, Any]:
         trial = pack.trials[i]
-        return {"seed": trial.seed, "status": status, "reason": reason, **values, "prompts": job.prompts,
+        return {"seed": trial.seed, "status": status, "reason": reason, **values, "test_prompts": job.prompts,
                 "fields": json.dumps(trial.fields())}
 
     if model is None:
@@ -154,11 +154,12 @@ def _measured(job: Job, pack: Pack, mine: Sequence[int], model: Trained | None, 
         values = measure_run(model, tests, seed, job.measure, job.prompts)
     except Exception as error:
         if len(mine) == 1:
-            return {mine[0]: row(mine[0], "failed", f"measure: {_reason(error)}", {})}
+            return {mine[0]: row(mine[0], "failed", f"measure: {reason_of(error)}", {})}
         return {k: v for i in mine for k, v in _measured(job, pack, [i], model, reason).items()}
     return {i: row(i, status, at, measured) for i, measured in zip(mine, values, strict=True)}
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """One line about an error."""
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}"[:300]

@@ -10,10 +10,11 @@ from typing import Any
 
 import jax
 
+from iclab.errors import IclabError
 from iclab.parallel import cores
 from iclab.runs.measures import measure_run
-from iclab.runs.packs import one_each, same
-from iclab.runs.store import Store
+from iclab.runs.packs import one_each, reason_of, same
+from iclab.runs.store import Store, run_id
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace
 from iclab.training import Run, train_many
@@ -33,6 +34,7 @@ class Plan:
     finished: int
     """Trials that the store already has."""
     packs: int
+    """Packs of runs that the store does not have."""
     compilations: int
     workers: int
     seconds: float
@@ -59,14 +61,20 @@ def plan_sweep(sweep: Sweep, store: str | Path | Store | None = None, workers: i
     finished = {i for i, name in enumerate(ids) if name in known and known[name]["status"] != "failed"}
     waiting = [trial for i, trial in enumerate(trials) if i not in finished]
     chosen = one_each(waiting)
-    runs = [trial.run for trial in chosen]
+    trained = set() if kept is None else kept.trained_ids()
+    runs = [trial.run for trial in chosen if run_id(trial.run) not in trained]
     packs = sum(-(-len(group.members) // group.size) for group in groups(runs))
     costs: list[tuple[float, float, int]] = []
     weights: list[int] = []
     for group in groups(runs):
         weights.append(sum(runs[i].training.steps for i in group.members))
         if len(costs) < MEASURED_PROGRAMS:
-            costs.append(_measure([runs[i] for i in group.members], group.shared, group.size, workers))
+            try:
+                costs.append(_measure([runs[i] for i in group.members], group.shared, group.size, workers))
+            except IclabError:
+                raise
+            except Exception as error:
+                raise IclabError(f"the sweep's runs cannot be trained: {reason_of(error)}") from None
     step = sum(cost[1] for cost in costs) / len(costs) if costs else 0.0
     compiling = (sum(cost[0] for cost in costs) * len(weights) / len(costs)) if costs else 0.0
     training = sum(weight * (costs[i][1] if i < len(costs) else step) for i, weight in enumerate(weights))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,30 +10,53 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import polars as pl
 
 from iclab.errors import IclabError, SpecError
 from iclab.probes import seed_interval
+from iclab.runs.measures import BOOKKEEPING
 from iclab.runs.store import Store
 from iclab.runs.sweep import Sweep, Trial
 from iclab.specs import canonical, function_name
 
-BOOKKEEPING = ("seed", "status", "reason", "sweep", "run", "trial", "prompts", "seconds", "started",
-               "finished", "fields")
 RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "!=": lambda a, b: a != b, "==": lambda a, b: a == b,
+    "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "!=": lambda a, b: a.ne_missing(b),
+    "==": lambda a, b: a == b,
     "=": lambda a, b: a == b, "<": lambda a, b: a < b, ">": lambda a, b: a > b,
 }
 
 
 def label(value: Any) -> Any:
     """A swept value as a cell of a table: numbers and texts as they are, all else as a text."""
+    if isinstance(value, (np.generic, np.ndarray, jax.Array)) and np.ndim(value) == 0:
+        value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
-    return function_name(value).split("#")[0] if callable(value) and not hasattr(value, "check") else canonical(value)
+    spec = dataclasses.is_dataclass(value)
+    return function_name(value).split("#")[0] if callable(value) and not spec else canonical(value)
+
+
+def labels(values: Sequence[Any]) -> list[Any]:
+    """Labels of an axis' values, each value's its own: functions of one name are told apart by a number."""
+    if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
+        return list(values)
+    known: list[tuple[Any, Any]] = []
+    for value in values:
+        if any(_same(value, other) for other, _ in known):
+            continue
+        text, taken = label(value), [name for _, name in known]
+        known.append((value, text if text not in taken else f"{text}[{sum(value is not v for v, _ in known)}]"))
+    return [next(name for other, name in known if _same(value, other)) for value in values]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if callable(a) and not dataclasses.is_dataclass(a):
+        return False
+    return type(a) is type(b) and label(a) == label(b)
 
 
 class Table:
@@ -58,6 +82,8 @@ class Table:
         """One row a point: mean and 95 % interval of every quantity over the seeds that trained, and how many did."""
         found = []
         groups = self.frame.group_by(self.axes, maintain_order=True) if self.axes else [((), self.frame)]
+        if self.frame.is_empty():
+            return self.frame.select(self.axes)
         for point, rows in groups:
             states = rows["status"].to_list()
             row = dict(zip(self.axes, point, strict=True))
@@ -81,7 +107,8 @@ class Results(Table):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", self.sweep.axes)
-        points = [{path: label(trial.point.get(path)) for path in self.axes} for trial in self.trials]
+        columns = {path: labels([_at(trial, path) for trial in self.trials]) for path in self.axes}
+        points = [{path: column[i] for path, column in columns.items()} for i in range(len(self.trials))]
         object.__setattr__(self, "frame", _frame(points, self.rows))
 
     @property
@@ -89,6 +116,11 @@ class Results(Table):
         """How many trials trained, diverged and failed."""
         states = self.frame["status"].to_list()
         return {state: states.count(state) for state in ("trained", "diverged", "failed")}
+
+
+def _at(trial: Trial, path: str) -> Any:
+    """The value of a swept field in a trial; where its point does not name it, that of the base."""
+    return trial.point[path] if path in trial.point else trial.fields().get(path)
 
 
 @dataclass(frozen=True)
@@ -106,32 +138,37 @@ def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_f
     """
     store = place if isinstance(place, Store) else Store(place)
     latest: dict[Any, dict[str, Any]] = {}
-    for row in sorted(store.rows().values(), key=lambda row: (row["status"] != "failed", row["finished"])):
-        latest[row["fields"], row["seed"], row["prompts"]] = row
+    for row in sorted(store.all_rows(), key=lambda row: (row["status"] != "failed", row["finished"])):
+        # One setting may have been measured several times, for different quantities.
+        found = {name: value for name, value in row.items() if value is not None}
+        latest.setdefault((row["fields"], row["seed"], row["test_prompts"]), {}).update(found)
     rows = list(latest.values())
     if not rows:
         raise IclabError(f"store must hold results of a sweep, got {store.files.place!r}, which has none")
     fields = [{path: label(value) if not isinstance(value, (list, dict)) else json.dumps(value)
                for path, value in json.loads(row["fields"]).items()} for row in rows]
-    names = list(dict.fromkeys(name for one in fields for name in one if name not in ("init_seed", "data_seed")))
+    names = list(dict.fromkeys(name for one in fields for name in one))
     frame = filtered(_frame([{name: one.get(name) for name in names} for one in fields], rows), where)
-    axes = names if every_field else [name for name in names if frame[name].n_unique() > 1]
-    # A test takes its fields from training: what merely follows them is not an axis of its own.
-    if not every_field:
-        axes = [name for name in axes if not (name.startswith("test.") and _follows(frame, name))]
-    columns = [*axes, *(name for name in frame.columns if name not in names)]
+    if frame.is_empty():
+        raise IclabError(f"where must leave at least one row, got {', '.join(where)!r}, which leaves none of "
+                         f"{len(rows)}")
+    follows = {name for name in names if _follows(frame, name)}
+    axes = names if every_field else [name for name in names if frame[name].n_unique() > 1 and name not in follows]
+    axes = [*axes, *(["test_prompts"] if frame["test_prompts"].n_unique() > 1 else [])]
+    columns = [*axes, *(name for name in frame.columns if name not in (*names, *axes))]
     return Stored(frame.select(columns), axes)
 
 
 def _follows(frame: pl.DataFrame, name: str) -> bool:
-    source = "prompts." + name.removeprefix("test.")
-    return source in frame.columns and frame[source].equals(frame[name])
+    """Whether a field merely repeats another: a test's that of training, a run's seed that of the sweep."""
+    source = "seed" if name in ("init_seed", "data_seed") else "prompts." + name.removeprefix("test.")
+    return source != name and source in frame.columns and frame[source].equals(frame[name])
 
 
 def _frame(points: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """One row a trial: where it stands, its seed and status, what was measured, and where it is kept."""
     measured = [name for row in rows for name in row if name not in BOOKKEEPING]
-    names = ["seed", "status", *dict.fromkeys(measured), "reason", "prompts", "sweep", "run", "seconds"]
+    names = ["seed", "status", *dict.fromkeys(measured), "reason", "test_prompts", "sweep", "run", "seconds"]
     columns: dict[str, list[Any]] = {path: [point[path] for point in points] for path in (points[0] if points else [])}
     columns |= {name: [row.get(name) for row in rows] for name in names}
     return pl.DataFrame({name: _column(values) for name, values in columns.items()}, strict=False)
@@ -154,6 +191,9 @@ def filtered(frame: pl.DataFrame, where: Sequence[str]) -> pl.DataFrame:
         if name not in frame.columns:
             raise SpecError(f"where must name a column, one of {', '.join(frame.columns)}, got {name!r}")
         column: Any = pl.col(name)
+        if text == "none" and relation in ("=", "==", "!="):
+            frame = frame.filter(column.is_not_null() if relation == "!=" else column.is_null())
+            continue
         if frame[name].dtype.is_numeric():
             try:
                 value: Any = float(text)

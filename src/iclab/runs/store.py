@@ -11,7 +11,8 @@ import hashlib
 import inspect
 import io
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from iclab.training.checkpoint import from_bytes, to_bytes
 from iclab.training.ensemble import Progress
 
 TRAINER = "iclab.training.ensemble"
+RESULT_FILE = re.compile(r"[0-9a-f]{24}-[0-9a-f]{24}\.parquet")
 
 
 def run_id(run: Run) -> str | None:
@@ -101,9 +103,10 @@ class Store:
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The row of every trial measured so far; a failure counts only while there is no success."""
-        for name in self.files.names("results"):
-            if name in self._read:
-                continue
+        names = {name for name in self.files.names("results") if RESULT_FILE.fullmatch(name)}
+        if not self._read <= names:  # files were taken away: forget what they said
+            self._rows, self._read = {}, set()
+        for name in sorted(names - self._read):
             content = self.files.read("results", name)
             if content is None:
                 continue
@@ -113,15 +116,29 @@ class Store:
                     self._rows[row["trial"]] = row
         return self._rows
 
+    def all_rows(self) -> list[dict[str, Any]]:
+        """Every row of every result file, those of trials measured twice among them."""
+        found = []
+        for name in sorted(self.files.names("results")):
+            content = self.files.read("results", name) if RESULT_FILE.fullmatch(name) else None
+            found += [] if content is None else pl.read_parquet(io.BytesIO(content)).to_dicts()
+        return found
+
+    def trained_ids(self) -> set[str]:
+        """Ids of all runs whose weights are kept."""
+        folders = self.files.names("runs")
+        return {name.split("-")[0] for folder in folders for name in self.files.names(f"runs/{folder}")}
+
     def damaged(self) -> list[str]:
         """Result files whose content does not match their name."""
         self.rows()
-        return [name for name in self.files.names("results") if name not in self._read]
+        return [name for name in self.files.names("results") if RESULT_FILE.fullmatch(name) and name not in self._read]
 
-    def tidy(self) -> None:
-        """Take damaged result files away: what they held has been computed again."""
+    def tidy(self, trials: Collection[str | None]) -> None:
+        """Take away damaged files of these trials: what they held has been computed again."""
         for name in self.damaged():
-            self.files.remove("results", name)
+            if name.split("-")[0] in trials:
+                self.files.remove("results", name)
 
 
 def check_writable(folder: str | Path) -> None:

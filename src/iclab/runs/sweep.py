@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,13 +12,14 @@ import numpy as np
 
 from iclab.errors import SpecError, require
 from iclab.fields import flat, hint_of, kinds, with_fields
+from iclab.probes.errors import TEST_BATCH
+from iclab.runs.measures import MEASURES
 from iclab.runs.store import key, run_id
 from iclab.runs.versions import code_version, modules_of, own_source
 from iclab.specs import canonical, function_name, replace
 from iclab.training import Run
-from iclab.training.checkpoint import KINDS
+from iclab.training.checkpoint import PARTS
 
-MEASURES = ("error", "hinge", "loss", "floor", "bayes")
 RESEED = {"both": ("init_seed", "data_seed"), "init": ("init_seed",), "data": ("data_seed",)}
 TEST = "test."
 
@@ -33,8 +35,7 @@ class Draws:
 
     def points(self, base: Run, test: Any) -> list[dict[str, Any]]:
         """The points drawn; whole numbers where the field holds them."""
-        require(isinstance(self.count, int) and self.count >= 1, "random.count", self.count,
-                "be a whole number >= 1")
+        require(is_whole(self.count, 1), "random.count", self.count, "be a whole number >= 1")
         require(len(self.fields) > 0, "random", {}, "name at least one field")
         rng = np.random.default_rng(self.seed)
         drawn = {path: self._draw(path, ends, rng, base, test) for path, ends in self.fields.items()}
@@ -45,13 +46,16 @@ class Draws:
             require(len(ends) > 0, f"random.{path}", ends, "have at least one choice")
             return [ends[i] for i in rng.integers(len(ends), size=self.count)]
         rule = "be two ends low < high (above 0 for log), or a list of choices"
-        good = isinstance(ends, tuple) and len(ends) in (2, 3) and all(_is_number(end) for end in ends[:2])
+        good = isinstance(ends, tuple) and len(ends) in (2, 3) and all(
+            isinstance(end, (int, float)) and not isinstance(end, bool) and np.isfinite(end) for end in ends[:2])
         require(good and ends[0] < ends[1] and ends[2:] in ((), ("log",), ("linear",)), f"random.{path}", ends, rule)
         low, high = ends[:2]
         log = ends[2:] == ("log",)
         require(not log or low > 0, f"random.{path}", ends, rule)
         hint = hint_of(test, path.removeprefix(TEST)) if path.startswith(TEST) else hint_of(base, path)
         whole = int in kinds(hint) and float not in kinds(hint)
+        require(not whole or (is_whole(low, 0) and is_whole(high, 0)), f"random.{path}", ends,
+                "have whole numbers for ends")
         if whole and not log:
             return [int(value) for value in rng.integers(low, high, endpoint=True, size=self.count)]
         values = np.exp(rng.uniform(np.log(low), np.log(high), self.count)) if log else \
@@ -59,8 +63,9 @@ class Draws:
         return [round(float(value)) if whole else float(value) for value in values]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number of at least so much; true and false are not."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
 
 
 @dataclass(frozen=True)
@@ -74,13 +79,14 @@ class Trial:
 
     def id(self, measure: Sequence[Any], prompts: int) -> str | None:
         """Hash of all that determines the measured values; None if something in it has no stable name."""
-        mine, sources = run_id(self.run), own_source(self.test)
-        codes = [own_source(name) for name in measure if callable(name)]
-        if mine is None or sources is None or None in codes:
+        mine = run_id(self.run)
+        sources = [own_source(part) for part in (self.test, *(name for name in measure if callable(name)))]
+        if mine is None or None in sources:
             return None
         names = [function_name(name) if callable(name) else name for name in measure]
         version = code_version("iclab.runs.measures", *modules_of(self.test))
-        return key(mine, canonical(self.test), str(self.seed), str(prompts), *names, *sources, version)
+        texts = [text for source in sources for text in source or ()]
+        return key(mine, canonical(self.test), str(self.seed), str(prompts), *names, *texts, version)
 
     def fields(self) -> dict[str, Any]:
         """Every field of the run and the test by its path, as plain values."""
@@ -111,16 +117,17 @@ class Sweep:
     measure: Sequence[str | Callable[..., Any]] = ("error", "hinge", "loss", "floor")
     """Names of `MEASURES`, or functions (trained, test, seed) -> a number or a dictionary of numbers."""
     prompts: int = 4000
-    """Test prompts for each trial."""
+    """Test prompts for each trial, rounded up to a multiple of 500."""
     name: str = "sweep"
     """What its results are called."""
 
     def __post_init__(self) -> None:
-        require(self.reseed in RESEED, "reseed", self.reseed, f"be one of {', '.join(RESEED)}")
-        require(isinstance(self.prompts, int) and self.prompts >= 1, "test_prompts", self.prompts,
-                "be a whole number >= 1")
-        require(isinstance(self.name, str) and self.name != "" and not set(self.name) & set("/\\"), "name", self.name,
-                "be a text without slashes")
+        require(self.reseed in list(RESEED), "reseed", self.reseed, f"be one of {', '.join(RESEED)}")
+        require(is_whole(self.prompts, 1), "test_prompts", self.prompts, "be a whole number >= 1")
+        object.__setattr__(self, "prompts", -(-self.prompts // TEST_BATCH) * TEST_BATCH)
+        require(isinstance(self.name, str) and re.fullmatch(r"[\w][\w .+-]*", self.name) is not None, "name", self.name,
+                "be letters, digits, spaces and . _ + - only, and begin with a letter or digit")
+        require(not isinstance(self.measure, str), "measure", self.measure, "be a list")
         for name in self.measure:
             require(callable(name) or name in MEASURES, "measure", name,
                     f"be one of {', '.join(MEASURES)} or a function")
@@ -128,14 +135,19 @@ class Sweep:
         for path, values in self.grid.items():
             listed = (isinstance(values, Sequence) and not isinstance(values, str)) or isinstance(values, np.ndarray)
             require(listed and len(values) > 0, f"grid.{path}", values, "be a list of at least one value")
+            plain = [value for value in values if isinstance(value, (bool, int, float, str))]
+            require(len(set(plain)) == len(plain), f"grid.{path}", values, "have every value once")
 
     def seed_list(self) -> list[int]:
         """The seeds."""
-        seeds = list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
-        good = all(isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**32 for seed in seeds)
-        require(good and len(seeds) > 0 and len(set(seeds)) == len(seeds) and not isinstance(self.seeds, bool),
-                "seeds", self.seeds, "be a whole number >= 1 or a list of different whole numbers in [0, 2^32)")
-        return seeds
+        rule = "be a whole number >= 1 or a list of different whole numbers in [0, 2^32)"
+        if isinstance(self.seeds, (bool, float, str)) or is_whole(self.seeds, -(2**62)):
+            require(is_whole(self.seeds, 1), "seeds", self.seeds, rule)
+            return list(range(int(self.seeds)))  # type: ignore[arg-type]
+        seeds = list(self.seeds)  # type: ignore[arg-type]
+        good = all(is_whole(seed, 0) and seed < 2**32 for seed in seeds)
+        require(good and len(seeds) > 0 and len(set(seeds)) == len(seeds), "seeds", self.seeds, rule)
+        return [int(seed) for seed in seeds]
 
     @property
     def axes(self) -> list[str]:
@@ -173,11 +185,11 @@ class Sweep:
 
     def place(self, point: Mapping[str, Any]) -> tuple[Run, Any]:
         """The run and the test at a point, whatever the seed."""
-        run = with_fields(self.base, {k: v for k, v in point.items() if not k.startswith(TEST)}, KINDS)
+        run = with_fields(self.base, {k: v for k, v in point.items() if not k.startswith(TEST)}, PARTS)
         given = self.test if isinstance(self.test, Mapping) else {}
         changes = {k.removeprefix(TEST): v for k, v in point.items() if k.startswith(TEST)}
         start = run.prompts if isinstance(self.test, Mapping) else self.test
-        test = with_fields(start, {**given, **changes}, KINDS, TEST)
+        test = with_fields(start, {**given, **changes}, PARTS, TEST)
         require(test.dimension == run.prompts.dimension, "test.dimension", test.dimension,
                 f"be that of the training prompts, {run.prompts.dimension}")
         return run, test

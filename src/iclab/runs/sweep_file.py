@@ -37,9 +37,9 @@ import numpy as np
 
 from iclab.errors import IclabError, SpecError, require
 from iclab.fields import import_function, with_fields
-from iclab.runs.sweep import Draws, Sweep
+from iclab.runs.sweep import RESEED, Draws, Sweep, is_whole
 from iclab.training import Run
-from iclab.training.checkpoint import KINDS
+from iclab.training.checkpoint import PARTS
 
 KEYS = ("name", "seeds", "reseed", "measure", "test_prompts", "base", "test", "grid", "list", "random", "plot")
 
@@ -93,11 +93,14 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
             "be a whole number >= 1 or a list of them")
     require(isinstance(measure, list) and all(isinstance(name, str) for name in measure), "measure", measure,
             "be a list of texts")
+    reseed = data.get("reseed", "both")
+    for name in RESEED.get(reseed, ()) if isinstance(reseed, str) else ():
+        require(name not in base, f"base.{name}", base.get(name), "not be given: the sweep's seeds set it (see reseed)")
     return Sweep(
-        base=with_fields(Run(), flattened(base), KINDS), test=flattened(test),
+        base=with_fields(Run(), flattened(base), PARTS), test=flattened(test),
         grid={path: _axis(path, values) for path, values in flattened(grid).items()},
         settings=[flattened(point) for point in settings],
-        random=_draws(drawn) if "random" in data else None, seeds=seeds, reseed=data.get("reseed", "both"),
+        random=_draws(drawn) if "random" in data else None, seeds=seeds, reseed=reseed,
         measure=[import_function(name, "measure") if ":" in name else name for name in measure],
         prompts=data.get("test_prompts", Sweep.prompts), name=data["name"])
 
@@ -126,7 +129,7 @@ def _axis(path: str, values: Any) -> Sequence[Any]:
     rule = "be a list or { from, to, count, scale = 'linear' or 'log' }"
     good = values.keys() <= {"from", "to", "count", "scale"} and {"from", "to", "count"} <= values.keys()
     numbers = good and all(isinstance(values[end], (int, float)) for end in ("from", "to"))
-    counted = numbers and isinstance(values["count"], int) and values["count"] >= 1
+    counted = numbers and is_whole(values["count"], 1) and np.isfinite([values["from"], values["to"]]).all()
     log = values.get("scale", "linear") == "log"
     require(bool(counted) and values.get("scale", "linear") in ("linear", "log"), f"grid.{path}", values, rule)
     require(not log or min(values["from"], values["to"]) > 0, f"grid.{path}", values, "have ends above 0 for log")
@@ -147,7 +150,7 @@ def _draws(table: Mapping[str, Any]) -> Draws:
         fields[path] = value
     require("count" in table, "random", dict(table), "say how many points to draw: count")
     seed = table.get("seed", 0)
-    require(isinstance(seed, int) and seed >= 0, "random.seed", seed, "be a whole number >= 0")
+    require(is_whole(seed, 0), "random.seed", seed, "be a whole number >= 0")
     return Draws(fields, table["count"], seed)
 
 
@@ -160,6 +163,18 @@ def _plot(table: Any, sweep: Sweep) -> PlotRequest:
         if name in ("x", "y", "panel"):
             require(value in sweep.axes, f"plot.{name}", value, f"be a swept field, one of {', '.join(sweep.axes)}")
     request = PlotRequest(**table)
+    require(request.x != request.y, "plot.y", request.y, "differ from x")
+    shown = [field for field in (request.x, request.y, request.panel) if field is not None]
+    seen: dict[Any, dict[str, Any]] = {}
+    for point in sweep.points():
+        for name, field in (("x", request.x), ("y", request.y)):
+            value = point.get(field, 0)
+            require(isinstance(value, (int, float)) and not isinstance(value, bool), f"plot.{name}", field,
+                    "be a field of numbers")
+        first = seen.setdefault(tuple(str(point.get(field)) for field in shown), point)
+        for field in sweep.axes:
+            require(first.get(field) == point.get(field), "plot.panel", request.panel,
+                    f"be {field}, which takes several values at one x and y")
     own = any(callable(name) for name in sweep.measure)
     require(own or request.colour in sweep.measure, "plot.colour", request.colour,
             f"be measured, one of {', '.join(map(str, sweep.measure))}")

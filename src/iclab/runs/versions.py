@@ -76,42 +76,46 @@ def modules_of(value: Any) -> list[str]:
 
 
 def own_source(value: Any) -> list[str] | None:
-    """The sources of a user's own classes in a spec; None when something in it cannot be told apart by its source.
+    """The source of every module that a user's own classes and functions in a value come from.
 
-    A lambda is such a thing: the source Python gives for it is that of the whole line, its neighbours included.
+    None when something in it cannot be told apart by source and values: a lambda (the source Python gives for it is
+    that of the whole line, its neighbours included), a method of an object that is not a dataclass, or code without a
+    source. What those modules import in turn is not followed.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = []
-        if type(value).__module__.split(".")[0] != ROOT:
-            try:
-                found.append(inspect.getsource(inspect.getmodule(type(value)) or type(value)))
-            except (OSError, TypeError):
-                return None
-        for field in dataclasses.fields(value):
-            inner = own_source(getattr(value, field.name))
-            if inner is None:
-                return None
-            found += inner
-        return found
-    if callable(value):
-        return [] if _nameable(value) else None
-    return []
+        parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        home = None if type(value).__module__.split(".")[0] == ROOT else type(value)
+    elif isinstance(value, partial):
+        parts, home = [value.func, *value.args, *value.keywords.values()], None
+    elif callable(value):
+        value = inspect.unwrap(value)
+        if "<lambda>" in getattr(value, "__qualname__", "<lambda>"):
+            return None
+        owner = getattr(value, "__self__", None)
+        if owner is not None and not dataclasses.is_dataclass(owner) and not inspect.ismodule(owner):
+            return None
+        parts = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        parts += [] if owner is None else [owner]
+        home = None if value.__module__.split(".")[0] == ROOT else value
+    else:
+        return []
+    found = [] if home is None else _module_source(home)
+    for part in parts:
+        inner = own_source(part)
+        if inner is None or found is None:
+            return None
+        found += inner
+    return found
 
 
-def _nameable(function: Any) -> bool:
-    if isinstance(function, partial):
-        held = [function.func, *function.args, *function.keywords.values()]
-        return all(_nameable(part) for part in held if callable(part))
-    if "<lambda>" in getattr(function, "__qualname__", "<lambda>"):
-        return False
-    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    if not all(_nameable(cell) for cell in cells if callable(cell)):
-        return False
-    try:
-        inspect.getsource(function)
-    except (OSError, TypeError):
-        return False
-    return True
+def _module_source(thing: Any) -> list[str] | None:
+    """The text of the module that defines something, or of the thing itself where there is no file (a notebook)."""
+    for source in (inspect.getmodule(thing), thing):
+        try:
+            return [inspect.getsource(source)]  # type: ignore[arg-type]
+        except (OSError, TypeError):
+            continue
+    return None
 
 
 def precision() -> str:

@@ -22,8 +22,12 @@ from iclab.training.ensemble import Trained, named
 from iclab.training.run import Run, Training
 from iclab.training.sgd import begin
 
-FORMAT = "iclab-checkpoint-1"
-KINDS = {cls.__name__: cls for cls in (Run, Training, Classification, GatedAttention, LabelEmbedding)}
+FORMAT = "iclab-checkpoint-2"
+PARTS: dict[str, tuple[type, ...]] = {
+    "model": (GatedAttention,), "prompts": (Classification,), "training": (Training,), "embedding": (LabelEmbedding,),
+}
+"""The classes that each part of a run may be, for files that name them."""
+KINDS = {cls.__name__: cls for cls in (Run, *(cls for classes in PARTS.values() for cls in classes))}
 
 
 def save_checkpoint(path: str | Path, trained: Trained) -> None:
@@ -39,7 +43,8 @@ def to_bytes(trained: Trained) -> bytes:
     tensors = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     text = json.dumps(to_json(trained.run))
     metadata = {"format": FORMAT, "run": text, "digest": _digest(tensors, text)}
-    return save(tensors, metadata=metadata)
+    # In one value, because safetensors writes several in no fixed order and equal runs must be equal files.
+    return save(tensors, metadata={"iclab": json.dumps(metadata)})
 
 
 def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
@@ -65,7 +70,7 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory") 
     try:
         tensors = load(content)
         header = int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8:8 + header]).get("__metadata__", {})
+        metadata = json.loads(json.loads(content[8:8 + header]).get("__metadata__", {}).get("iclab", "{}"))
     except (SafetensorError, ValueError) as error:
         raise CheckpointError(f"checkpoint {path!r} cannot be read, truncated or not safetensors: {error}") from None
     if metadata.get("format") != FORMAT:

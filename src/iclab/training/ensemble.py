@@ -199,10 +199,9 @@ def _by_structure(runs: Sequence[Run], starts: Sequence[Trained | None]) -> list
 
 
 def _same_data(a: Run, b: Run) -> bool:
-    if a.data_seed != b.data_seed:
-        return False
-    pairs = zip(jax.tree.leaves(a.prompts), jax.tree.leaves(b.prompts), strict=True)
-    return all(np.array_equal(x, y) for x, y in pairs)
+    """Whether two runs of one structure read the same batches: prompts, data seed, and how labels become columns."""
+    mine, yours = (jax.tree.leaves((run.prompts, run.model.embedding, run.data_seed)) for run in (a, b))
+    return all(np.array_equal(x, y) for x, y in zip(mine, yours, strict=True))
 
 
 class Group(NamedTuple):
