@@ -12,8 +12,8 @@ import pytest
 
 from iclab import load_checkpoint
 from iclab.cli import main
-from iclab.papers.mamba import robustness
-from iclab.papers.mamba.robustness import Size
+from iclab.papers.mamba import settings
+from iclab.papers.mamba.settings import Size
 
 SMALL = ["--prompts.dimension", "9", "--prompts.relevant-patterns", "3", "--prompts.irrelevant-patterns",
          "3", "--prompts.outlier-patterns", "2", "--prompts.prompt-length", "6", "--prompts.tasks", "all",
@@ -51,9 +51,9 @@ def test_train_eval_and_go_on(tmp_path, capsys):
 
 
 def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(robustness.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
+    monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
     out = tmp_path / "results"
-    assert main(["reproduce", "--scale", "quick", "--out", str(out)]) == 0
+    assert main(["reproduce", "mamba.fig2", "mamba.robust", "--scale", "quick", "--out", str(out)]) == 0
     assert "report.html" in capsys.readouterr().out
     claims = json.loads((out / "claims.json").read_text())
     assert [claim["id"] for claim in claims] == ["mamba.robust"]

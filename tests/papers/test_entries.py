@@ -10,14 +10,24 @@ import pytest
 from iclab import IclabError
 from iclab.papers import entries
 from iclab.papers.entries import Lab, all_entries, chosen_entries
-from iclab.papers.mamba import robustness
-from iclab.papers.mamba.robustness import Size
+from iclab.papers.mamba import context, iterations, length, robustness, settings, tasks
+from iclab.papers.mamba.settings import Size
 from iclab.runs.store import Store
+
+
+def shrink(monkeypatch):
+    """Make every entry small enough for a test."""
+    monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
+    for module in (tasks, length, context, iterations):
+        monkeypatch.setitem(module.SEEDS, "quick", 2)
+    monkeypatch.setitem(tasks.SHIFTS, "quick", (1,))
+    monkeypatch.setitem(length.STEPS, "quick", 300)
+    monkeypatch.setitem(iterations.AXES, "quick", {"beta": (2.5, 4.0), "eta": (0.5, 2.0)})
 
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    monkeypatch.setitem(robustness.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
+    shrink(monkeypatch)
     return Lab(Store(tmp_path), "quick")
 
 

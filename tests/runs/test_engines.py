@@ -311,8 +311,7 @@ def test_killed_five_times_it_completes_and_computes_nothing_twice(undisturbed, 
         process.communicate()
         after = kept_files(store)
         assert before.items() <= after.items()
-    finished = len(Store(store).rows())
-    assert finished > 0
+    assert after
     process = start(undisturbed / "sweep.toml", tmp_path, "--store", str(store))
     said, wrong = process.communicate()
     assert process.returncode == 0, wrong
@@ -351,21 +350,21 @@ def test_four_devices_train_what_one_does(tmp_path):
     code = """
 import jax, numpy as np, sys
 from iclab import Classification, Run, Sweep, Training
-from iclab.training import ensemble
+from iclab.training import ensemble, packing
 assert len(jax.devices()) == 4
 prompts = Classification(dimension=9, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2, prompt_length=6)
 sweep = Sweep(base=Run(prompts=prompts, training=Training(steps=30, batch_size=16, record_every=10)),
               grid={"prompts.outlier_fraction": [0.0, 0.2, 0.4]}, seeds=6, prompts=500)
 used, real = set(), ensemble._Program.program
-def program(self, name, function, *args):
-    made = real(self, name, function, *args)
+def program(self, *args):
+    made = real(self, *args)
     used.update(device for sharding in jax.tree.leaves(made.output_shardings) for device in sharding.device_set)
     return made
 ensemble._Program.program = program
 spread = sweep.run().frame
 assert len(used) == 4, used
 assert set(spread["status"]) == {"trained"}
-ensemble._shards = lambda count: 1
+ensemble.shards_for = packing.shards_for = lambda count: 1
 alone = sweep.run().frame
 np.testing.assert_array_equal(spread["loss"], alone["loss"])
 np.testing.assert_array_equal(spread["error"], alone["error"])

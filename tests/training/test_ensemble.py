@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from iclab import replace, train, train_many
-from iclab.training.sgd import begin, stretch
+from iclab.training.sgd import begin, step_keys, stretch
 
 
 def close(a, b, tolerance):
@@ -71,7 +72,8 @@ def test_progress_reaches_the_whole(mixed_runs):
 def test_memory_does_not_grow_with_steps(tiny_run):
     def temporary(steps):
         state = jax.eval_shape(lambda: begin(tiny_run))
-        compiled = jax.jit(lambda s: stretch(tiny_run, s, steps)).lower(state).compile()
+        keys = jax.eval_shape(lambda: step_keys(jnp.uint32(0), jnp.uint32(0), steps))
+        compiled = jax.jit(lambda s, k: stretch(tiny_run, s, k)).lower(state, keys).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
     per_step = (temporary(2000) - temporary(1000)) / 1000

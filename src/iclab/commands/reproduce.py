@@ -60,6 +60,8 @@ def write_results(out: Path, finished: list[Finished], scale: str) -> None:
     for plot in finished[-1].outcome.plots:
         write_whole(out / "figures" / f"{plot.name}.svg", plot.svg.encode())
         write_whole(out / "figures" / f"{plot.name}.csv", plot.csv.encode())
+    for table in finished[-1].outcome.tables:
+        write_whole(out / "tables" / f"{table.name}.csv", table.csv.encode())
     claims = [item.outcome.claim.to_json() for item in finished if item.outcome.claim]
     write_whole(out / "claims.json", to_text(claims).encode())
     write_whole(out / "report.html", page(finished, scale).encode())

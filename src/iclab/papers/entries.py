@@ -10,12 +10,16 @@ from typing import Any
 
 from iclab import papers
 from iclab.errors import IclabError, require
-from iclab.figures.plots import Plot
+from iclab.figures.plots import Plot, to_csv
 from iclab.papers.claims import Claim
+from iclab.runs.engines import Tally, run_sweep
+from iclab.runs.results import Results
 from iclab.runs.store import Store
+from iclab.runs.sweep import Sweep
 from iclab.specs import replace
 from iclab.training import Run, Trained
 from iclab.training.ensemble import Progress
+from iclab.training.sgd import Probe
 
 SCALES = ("quick", "full")
 
@@ -36,9 +40,36 @@ class Lab:
         """`count` seeds that no other base seed shares."""
         return [self.base_seed * 1000 + i for i in range(count)]
 
-    def train(self, runs: Sequence[Run]) -> list[Trained]:
-        """Train, or find again, these runs."""
-        return self.store.train(runs, self.progress)
+    def train(self, runs: Sequence[Run], probe: Probe | None = None) -> list[Trained]:
+        """Train, or find again, these runs; `probe` is recorded along their training."""
+        return self.store.train(runs, self.progress, probe)
+
+    def sweep(self, sweep: Sweep) -> Results:
+        """Run, or find again, a sweep; a run that fails is an error here."""
+        def watch(tally: Tally) -> None:
+            if self.progress is not None:
+                self.progress(int(1000 * tally.work), 1000)
+
+        results = run_sweep(sweep, store=self.store, watch=watch)
+        failed = results.frame.filter(results.frame["status"] == "failed")
+        if len(failed):
+            raise IclabError(f"{sweep.name}: {len(failed)} trials failed, the first: {failed['reason'][0]}")
+        return results
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers that are better read than drawn."""
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    @property
+    def csv(self) -> str:
+        """The table as CSV text."""
+        return to_csv(self.header, self.rows)
 
 
 @dataclass(frozen=True)
@@ -52,6 +83,7 @@ class Outcome:
     measured: str
     """What was measured, and whether they agree."""
     plots: list[Plot] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
     claim: Claim | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)

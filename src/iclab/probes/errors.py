@@ -19,7 +19,7 @@ from scipy import stats
 from iclab.errors import SpecError, require
 from iclab.parallel import Compiled, each
 from iclab.prompts.context import Prompt
-from iclab.prompts.randomness import as_key, fold
+from iclab.prompts.randomness import Key, as_key, fold
 
 Predictor = Callable[[Prompt], Any]
 TEST_STREAM = 3
@@ -72,13 +72,17 @@ def _draw(prompts: Any, seed: Array, number: Array, size: int) -> Prompt:
     return prompts.sample(fold(as_key(seed), number, TEST_STREAM), size)
 
 
-def _errors(count: int, model: Any, params: Any, tests: Any, seed: Array) -> Float[Array, "tests 2"]:
+@partial(jax.jit, static_argnums=1)
+def batch_keys(seed: Array, batches: int) -> Key:
+    """The keys of the batches of a test; a program of its own, which all others need not compile."""
+    return fold(as_key(seed), jnp.arange(batches, dtype=jnp.uint32), TEST_STREAM)
+
+
+def _errors(model: Any, params: Any, tests: Any, keys: Key) -> Float[Array, "tests 2"]:
     """Error and hinge of one model on each of a stack of test distributions, on the same random bits."""
-    batches = -(-count // TEST_BATCH)
+    batches = keys.high.shape[0]
 
     def one_test(test: Any) -> Float[Array, " 2"]:
-        keys = fold(as_key(seed), jnp.arange(batches, dtype=jnp.uint32), TEST_STREAM)
-
         def body(carry: Any, key: Any) -> Any:
             total, bits = carry
             batch = test.prompts(bits)
@@ -100,11 +104,11 @@ _compiled = Compiled()
 
 def errors_on(trained: Any, tests: Any, seed: int, count: int) -> Float[np.ndarray, "tests 2"]:
     """Error and hinge of a trained run on a stack of test distributions; compiled once for each structure."""
-    args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)),
-                        (trained.run.model, trained.params, tests, np.uint32(seed)))
+    keys = batch_keys(np.uint32(seed), -(-count // TEST_BATCH))
+    args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (trained.run.model, trained.params, tests, keys))
     leaves, tree = jax.tree.flatten(args)
-    name = (tree, count, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
-    return np.asarray(_compiled.get(name, partial(_errors, count), *args)(*args))
+    name = (tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
+    return np.asarray(_compiled.get(name, _errors, *args)(*args))
 
 
 def stacks(tests: Sequence[Any]) -> list[tuple[list[int], Any]]:

@@ -18,7 +18,8 @@ from iclab.runs.measures import measure_run
 from iclab.runs.store import Store, run_id
 from iclab.runs.sweep import Trial
 from iclab.training import Trained, train_many
-from iclab.training.ensemble import Interrupted, MemoryLimit, Progress, groups
+from iclab.training.ensemble import Interrupted, MemoryLimit, Progress
+from iclab.training.packing import groups
 
 
 @dataclass(frozen=True)

@@ -21,19 +21,30 @@ import polars as pl
 from iclab.errors import IclabError
 from iclab.runs.files import Files
 from iclab.runs.versions import ROOT, code_version, modules_of, own_source, precision
-from iclab.specs import canonical, to_json
+from iclab.specs import canonical, function_name, to_json
 from iclab.training import Run, Trained, train_many
 from iclab.training.checkpoint import from_bytes, to_bytes
 from iclab.training.ensemble import Progress
+from iclab.training.sgd import Probe
 
 TRAINER = "iclab.training.ensemble"
 RESULT_FILE = re.compile(r"[0-9a-f]{24}-[0-9a-f]{24}\.parquet")
 
 
-def run_id(run: Run) -> str | None:
-    """Hash of a run's spec, seeds, and the code that trains it; None if it holds a lambda or the like."""
-    sources = own_source(run)
-    return None if sources is None else key(canonical(run), *sources, code_version(TRAINER, *modules_of(run)))
+def run_id(run: Run, probe: Probe | None = None) -> str | None:
+    """Hash of a run's spec, seeds, and the code that trains it; None if it holds a lambda or the like.
+
+    A run that recorded a probe along its training is another.
+    """
+    sources = own_source(run) if probe is None else _joined(own_source(run), own_source(probe))
+    if sources is None:
+        return None
+    looked = [] if probe is None else [function_name(probe)]
+    return key(canonical(run), *sources, *looked, code_version(TRAINER, *modules_of(run)))
+
+
+def _joined(a: list[str] | None, b: list[str] | None) -> list[str] | None:
+    return None if a is None or b is None else a + b
 
 
 def key(*parts: str) -> str:
@@ -56,28 +67,29 @@ class Store:
         """Refuse a store that cannot be written."""
         self.files.check()
 
-    def find(self, run: Run) -> Trained | None:
+    def find(self, run: Run, probe: Probe | None = None) -> Trained | None:
         """The finished run, if the store has it undamaged."""
-        name = run_id(run)
+        name = run_id(run, probe)
         content = None if name is None else self.files.get(f"runs/{name[:2]}", name)
         try:
             return None if content is None else from_bytes(content, run)
         except IclabError:
             return None
 
-    def keep(self, trained: Trained) -> None:
+    def keep(self, trained: Trained, probe: Probe | None = None) -> None:
         """Keep a finished run."""
-        name = run_id(trained.run)
+        name = run_id(trained.run, probe)
         if name is not None:
             self.files.put(f"runs/{name[:2]}", name, "safetensors", to_bytes(trained))
 
-    def train(self, runs: Sequence[Run], progress: Progress | None = None) -> list[Trained]:
+    def train(self, runs: Sequence[Run], progress: Progress | None = None, probe: Probe | None = None
+              ) -> list[Trained]:
         """Train what the store does not have, keep each run as it finishes, return all in order."""
-        found = [self.find(run) for run in runs]
+        found = [self.find(run, probe) for run in runs]
         missing = [i for i, trained in enumerate(found) if trained is None]
         if missing:
-            fresh = train_many([runs[i] for i in missing], progress=progress,
-                               finished=lambda _, trained: self.keep(trained))
+            fresh = train_many([runs[i] for i in missing], progress=progress, probe=probe,
+                               finished=lambda _, trained: self.keep(trained, probe))
             for i, trained in zip(missing, fresh, strict=True):
                 found[i] = trained
         return found  # type: ignore[return-value]

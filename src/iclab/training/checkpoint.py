@@ -18,9 +18,9 @@ from iclab.errors import CheckpointError, IclabError
 from iclab.models import GatedAttention, LabelEmbedding
 from iclab.prompts import Classification
 from iclab.specs import canonical, from_json, to_json
-from iclab.training.ensemble import Trained, named
 from iclab.training.run import Run, Training
 from iclab.training.sgd import begin
+from iclab.training.trained import Trained, named
 
 FORMAT = "iclab-checkpoint-2"
 PARTS: dict[str, tuple[type, ...]] = {

@@ -1,18 +1,15 @@
 """Many runs, few programs: runs that differ only in numbers are stacked and trained together.
 
-Runs of one structure are cut into packs of a fixed width (the last one padded), each pack is one `vmap` of the
-training loop, and packs run in threads, one a core. Runs that see the same prompts in the same order (equal prompts
-and data seed) draw them once for the pack: common random numbers, for comparing settings. Where there are several
-devices, a pack is that many times wider and each device trains its share.
+Each pack (`iclab.training.packing`) is one `vmap` of the training loop, and packs run in threads, one a core. Where
+there are several devices, each trains its share of a pack.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,65 +17,25 @@ import numpy as np
 
 from iclab.errors import IclabError, SpecError, require
 from iclab.parallel import Compiled, cores, each
+from iclab.prompts.randomness import Key
 from iclab.specs import canonical, replace
+from iclab.training.packing import (
+    SHARED_WIDTH,
+    WIDTH,
+    Pack,
+    by_structure,
+    cut_packs,
+    run_of,
+    shards_for,
+    shares_data,
+    stack,
+)
 from iclab.training.run import Run
-from iclab.training.sgd import Batch, Probe, State, begin, pipelined, sgd_step, step_keys, stretch
-
-WIDTH = 4
-"""Runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
-SHARED_WIDTH = 16
-"""Runs in a pack that share their prompts; wider, because drawing is paid once for all."""
-
+from iclab.training.sgd import Batch, Probe, State, pipelined, sgd_step, starting_state, step_keys, stretch
+from iclab.training.trained import Trained, named
 
 Progress = Callable[[int, int], None]
 """`(steps done, steps in all)`, over all runs."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A finished run."""
-
-    run: Run
-    params: Any
-    optimizer: Any
-    steps: np.ndarray
-    """Step number of each record."""
-    loss: np.ndarray
-    """Mean training loss over the steps of each record."""
-    probes: dict[str, np.ndarray] | None = None
-    """What the probe returned at each record, by name, stacked along the first axis."""
-
-    @property
-    def status(self) -> str:
-        """`trained`, or `diverged at step N` when the loss or a weight stopped being a number."""
-        bad = ~np.isfinite(self.loss)
-        if bad.any():
-            return f"diverged at step {int(self.steps[np.argmax(bad)])}"
-        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(self.params)):
-            return f"diverged at step {int(self.steps[-1])}"
-        return "trained"
-
-    def predict(self, prompts: Any) -> np.ndarray:
-        """Scores of a batch of prompts: a trained run is a predictor."""
-        return np.asarray(_scores(self.run.model, self.params, prompts))
-
-    def look(self, prompts: Any) -> tuple[np.ndarray, Any]:
-        """Scores and the model's named intermediates for a batch of prompts."""
-        return jax.tree.map(np.asarray, _outputs(self.run.model, self.params, prompts))
-
-    __call__ = predict
-
-
-@jax.jit
-def _outputs(model: Any, params: Any, prompts: Any) -> Any:
-    return jax.vmap(model, in_axes=(None, 0))(params, prompts)
-
-
-@jax.jit
-def _scores(model: Any, params: Any, prompts: Any) -> Any:
-    return jax.vmap(model, in_axes=(None, 0))(params, prompts)[0]
-
-
 Recorded = Callable[[int, Callable[[], Trained]], None]
 """`(index, make)`: at a record of a run; `make()` gives it as it stands, should it be kept."""
 
@@ -107,7 +64,7 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
         _check_start(run, start, probe)
     workers = workers or (cores() if len(jax.devices()) == 1 else 1)
     share = None if memory is None else memory // workers
-    packs = [pack for group in _by_structure(runs, starts)
+    packs = [pack for group in by_structure(runs, starts)
              for pack in _fitting_packs(runs, starts, group, width, shared, probe, share)]
     meter = _Meter(sum(runs[i].training.steps for pack in packs for i in set(pack.members)), progress)
     programs = [_program(pack.structure, pack.shared, pack.shards, probe) for pack in packs]
@@ -143,12 +100,6 @@ def _check_start(run: Run, start: Trained | None, probe: Probe | None) -> None:
             f"be at least the {int(start.steps[-1])} steps already taken")
 
 
-def named(tree: Any) -> dict[str, Any]:
-    """The leaves of a pytree by their paths; a bare array is called `value`."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator="/") or "value": leaf for path, leaf in leaves}
-
-
 class Interrupted(Exception):
     """Another pack failed or the user stopped the work."""
 
@@ -157,101 +108,13 @@ class MemoryLimit(IclabError):
     """Not even one run fits into the memory allowed."""
 
 
-@dataclass(frozen=True)
-class _Pack:
-    runs: tuple[Run, ...]
-    starts: tuple[Trained | None, ...]
-    members: tuple[int, ...]
-    shared: bool
-    shards: int
-
-    @property
-    def structure(self) -> Any:
-        """What a compiled program depends on."""
-        leaves, tree = jax.tree.flatten(self.parts())
-        return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-
-    def parts(self) -> tuple[Any, Any]:
-        """What each run has of its own, stacked; and where the prompts come from, stacked unless it is shared."""
-        # The number of steps steers the loop from outside; runs of any length share a program.
-        own = _stack([(run.model, replace(run.training, steps=1), run.init_seed) for run in self.runs])
-        sources = [(run.prompts, run.data_seed) for run in self.runs]
-        return own, jax.tree.map(jnp.asarray, sources[0]) if self.shared else _stack(sources)
-
-
-def _stack(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
-
-
-def _run(own: Any, source: Any) -> Run:
-    model, training, init_seed = own
-    prompts, data_seed = source
-    return Run(model=model, prompts=prompts, training=training, init_seed=init_seed, data_seed=data_seed)
-
-
-def _by_structure(runs: Sequence[Run], starts: Sequence[Trained | None]) -> list[list[int]]:
-    groups: dict[Any, list[int]] = {}
-    for index, (run, start) in enumerate(zip(runs, starts, strict=True)):
-        shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(run))
-        begun = 0 if start is None else int(start.steps[-1])
-        groups.setdefault((jax.tree.structure(run), shapes, begun), []).append(index)
-    return list(groups.values())
-
-
-def _same_data(a: Run, b: Run) -> bool:
-    """Whether two runs of one structure read the same batches: prompts, data seed, and how labels become columns."""
-    mine, yours = (jax.tree.leaves((run.prompts, run.model.embedding, run.data_seed)) for run in (a, b))
-    return all(np.array_equal(x, y) for x, y in zip(mine, yours, strict=True))
-
-
-class Group(NamedTuple):
-    """Runs that one program trains: their indices, whether they share their prompts, and how many make a pack."""
-
-    members: list[int]
-    shared: bool
-    width: int
-    """Runs in a pack on one device."""
-    size: int
-    """Runs in a pack on all devices."""
-
-
-def groups(runs: Sequence[Run]) -> list[Group]:
-    """How `train_many` would pack these runs."""
-    found = []
-    for members in _by_structure(runs, [None] * len(runs)):
-        shared = _shares_data(runs, members)
-        width = SHARED_WIDTH if shared else WIDTH
-        found.append(Group(members, shared, width, width * _shards(len(members))))
-    return found
-
-
-def _shares_data(runs: Sequence[Run], group: list[int]) -> bool:
-    return len(group) > 1 and all(_same_data(runs[group[0]], runs[i]) for i in group[1:])
-
-
-def _shards(count: int) -> int:
-    """Over how many devices a group of runs is spread."""
-    return len(jax.devices()) if count >= len(jax.devices()) else 1
-
-
-def _packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int, shared: bool
-           ) -> list[_Pack]:
-    packs, shards = [], _shards(len(group))
-    for start in range(0, len(group), width * shards):
-        members = group[start:start + width * shards]
-        members = members + [members[-1]] * (width * shards - len(members))
-        packs.append(_Pack(tuple(runs[i] for i in members), tuple(starts[i] for i in members), tuple(members), shared,
-                           shards))
-    return packs
-
-
 def _fitting_packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int | None,
-                   shared: bool | None, probe: Probe | None, memory: int | None) -> list[_Pack]:
+                   shared: bool | None, probe: Probe | None, memory: int | None) -> list[Pack]:
     """The packs of a group, narrowed until one needs at most `memory` bytes."""
-    shared = _shares_data(runs, group) if shared is None else shared
+    shared = shares_data(runs, group) if shared is None else shared
     width = width or (SHARED_WIDTH if shared else WIDTH)
     while True:
-        packs = _packs(runs, starts, group, width, shared)
+        packs = cut_packs(runs, starts, group, width, shared)
         if memory is None:
             return packs
         needed = _program(packs[0].structure, shared, packs[0].shards, probe).bytes(packs[0])
@@ -265,7 +128,8 @@ def _fitting_packs(runs: Sequence[Run], starts: Sequence[Trained | None], group:
 
 def pack_bytes(runs: Sequence[Run], shared: bool) -> int:
     """Bytes that the compiled program for a pack of these runs needs (compiles it)."""
-    pack = _packs(runs, [None] * len(runs), list(range(len(runs))), -(-len(runs) // _shards(len(runs))), shared)[0]
+    width = -(-len(runs) // shards_for(len(runs)))
+    pack = cut_packs(runs, [None] * len(runs), list(range(len(runs))), width, shared)[0]
     return _program(pack.structure, shared, pack.shards, None).bytes(pack)
 
 
@@ -288,42 +152,41 @@ class _Program:
         self.axes = (0, None if shared else 0)
         self.compiled = Compiled()
 
-    def begin(self, own: Any, source: Any) -> State:
-        """Starting weights of all runs."""
-        return jax.vmap(lambda own, source: begin(_run(own, source)), in_axes=self.axes)(own, source)
-
-    def advance(self, steps: int, own: Any, source: Any, state: State) -> tuple[State, Any, Any]:
-        """`steps` steps of all runs, their mean losses, and what the probe sees then."""
+    def advance(self, own: Any, source: Any, keys: Key, state: State) -> tuple[State, Any, Any]:
+        """One step of all runs for each key, their mean losses, and what the probe sees then."""
         if self.shared:
-            state, loss = _shared_stretch(own, source, state, steps)
+            state, loss = _shared_stretch(own, source, keys, state)
         else:
-            state, loss = jax.vmap(lambda own, source, state: stretch(_run(own, source), state, steps))(
-                own, source, state)
+            state, loss = jax.vmap(lambda own, source, keys, state: stretch(run_of(own, source), state, keys))(
+                own, source, keys, state)
         if self.probe is None:
             return state, loss, None
-        look = jax.vmap(lambda own, source, params: self.probe(_run(own, source), params), in_axes=(*self.axes, 0))
+        look = jax.vmap(lambda own, source, params: self.probe(run_of(own, source), params), in_axes=(*self.axes, 0))
         return state, loss, named(look(own, source, state.params))
 
-    def program(self, name: Any, function: Callable[..., Any], *args: Any) -> Any:
-        """A function of (own, source, ...) compiled once; over several devices each computes its share of the runs."""
+    def program(self, own: Any, source: Any, keys: Key, state: Any) -> Any:
+        """`advance` compiled once for each number of keys; over several devices each computes its share of the runs."""
+        args = own, source, keys, state
+        length = jax.tree.leaves(keys)[0].shape[-1]
         if self.shards == 1:
-            return self.compiled.get(name, function, *args)
+            return self.compiled.get(length, self.advance, *args)
         mesh = jax.make_mesh((self.shards,), ("runs",), axis_types=(jax.sharding.AxisType.Auto,))
         over_runs = jax.sharding.PartitionSpec("runs")
-        specs = (over_runs, jax.sharding.PartitionSpec() if self.shared else over_runs, *[over_runs] * (len(args) - 2))
-        split = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=over_runs, check_vma=False)
-        placed = [jax.sharding.NamedSharding(mesh, spec) for spec in specs]
-        return self.compiled.get(name, split, *args, in_shardings=tuple(placed), out_shardings=placed[0])
+        drawn = jax.sharding.PartitionSpec() if self.shared else over_runs
+        specs = over_runs, drawn, drawn, over_runs
+        split = jax.shard_map(self.advance, mesh=mesh, in_specs=specs, out_specs=over_runs, check_vma=False)
+        placed = tuple(jax.sharding.NamedSharding(mesh, spec) for spec in specs)
+        return self.compiled.get(length, split, *args, in_shardings=placed, out_shardings=placed[0])
 
-    def bytes(self, pack: _Pack) -> int:
+    def bytes(self, pack: Pack) -> int:
         """Memory that a pack needs while it is trained, by the compiler's own account."""
         own, source = pack.parts()
         length = min(pack.runs[0].training.record_every, pack.runs[0].training.steps)
-        state = jax.eval_shape(self.begin, own, source)
-        used = self.program(length, partial(self.advance, length), own, source, state).memory_analysis()
+        keys, state = step_keys(source[1], jnp.uint32(0), length), _begin(own, pack.dimension)
+        used = self.program(own, source, keys, state).memory_analysis()
         return self.shards * (used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes)
 
-    def train(self, pack: _Pack, meter: _Meter, stopped: Callable[[], bool],
+    def train(self, pack: Pack, meter: _Meter, stopped: Callable[[], bool],
               recorded: Recorded | None = None) -> dict[int, Trained]:
         """Train a pack, stretch by stretch."""
         own, source = pack.parts()
@@ -331,17 +194,17 @@ class _Program:
         steps: list[int] = [] if begun is None else [int(step) for step in begun.steps]
         records: list[Any] = []
         if begun is None:
-            state = self.program("begin", self.begin, own, source)(own, source)
+            state = _begin(own, pack.dimension)
         else:
             meter.add(steps[-1] * len(set(pack.members)))
-            state = _stack([State(start.params, start.optimizer, jnp.uint32(steps[-1]))
+            state = stack([State(start.params, start.optimizer, jnp.uint32(steps[-1]))
                             for start in pack.starts if start is not None])
         while (done := steps[-1] if steps else 0) < training.steps:
             if stopped():
                 raise Interrupted
             length = min(training.record_every - done % training.record_every, training.steps - done)
-            program = self.program(length, partial(self.advance, length), own, source, state)
-            state, loss, probed = program(own, source, state)
+            keys = step_keys(source[1], jnp.uint32(done), length)
+            state, loss, probed = self.program(own, source, keys, state)(own, source, keys, state)
             steps.append(done + length)
             records.append(jax.tree.map(np.asarray, (loss, probed)))
             meter.add(length * len(set(pack.members)))
@@ -352,13 +215,21 @@ class _Program:
         return _unpack(pack, state, steps, records)
 
 
+@partial(jax.jit, static_argnums=1)
+def _begin(own: Any, dimension: int) -> State:
+    """Starting weights of all runs; one program for all prompts of a dimension."""
+    model, training, init_seed = own
+    return jax.vmap(lambda model, training, seed: starting_state(model, training, seed, dimension))(
+        model, training, init_seed)
+
+
 @lru_cache(maxsize=64)
 def _program(structure: Any, shared: bool, shards: int, probe: Probe | None) -> _Program:
     """The program of a structure, kept so that training the same shapes again compiles nothing."""
     return _Program(shared, shards, probe)
 
 
-def _unpack(pack: _Pack, state: State, steps: Sequence[int], records: Sequence[Any]) -> dict[int, Trained]:
+def _unpack(pack: Pack, state: State, steps: Sequence[int], records: Sequence[Any]) -> dict[int, Trained]:
     """The finished runs of a pack; a run that went on from a start keeps the start's records."""
     state = jax.tree.map(np.asarray, state)
     loss, probes = jax.tree.map(lambda *rows: np.stack(rows), *records) if records else (None, None)
@@ -379,11 +250,11 @@ def _unpack(pack: _Pack, state: State, steps: Sequence[int], records: Sequence[A
     return finished
 
 
-def _shared_stretch(own: Any, source: Any, state: State, steps: int) -> tuple[State, Any]:
+def _shared_stretch(own: Any, source: Any, keys: Key, state: State) -> tuple[State, Any]:
     """`stretch` for runs that read the same prompts: each batch is drawn once."""
-    first = _run(jax.tree.map(lambda leaf: leaf[0], own), source)
+    first = run_of(jax.tree.map(lambda leaf: leaf[0], own), source)
 
     def step(state: State, batch: Batch) -> tuple[State, Any]:
-        return jax.vmap(lambda own, state: sgd_step(_run(own, source), state, batch))(own, state)
+        return jax.vmap(lambda own, state: sgd_step(run_of(own, source), state, batch))(own, state)
 
-    return pipelined(first, step, state, step_keys(first, state.step[0], steps))
+    return pipelined(first, step, state, keys)

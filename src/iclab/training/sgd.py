@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from iclab.prompts.randomness import Key, as_key, fold, jax_key
 from iclab.training.losses import LOSSES
-from iclab.training.run import Run
+from iclab.training.run import Run, Training
 
 INIT_STREAM, DATA_STREAM = 1, 2
 Probe = Callable[[Run, Any], Any]
@@ -30,9 +30,13 @@ class State(NamedTuple):
 
 def begin(run: Run) -> State:
     """The state before the first step."""
-    key = jax_key(fold(as_key(run.init_seed), 0, INIT_STREAM))
-    params = run.model.init(key, run.prompts.dimension)
-    return State(params, run.training.transformation().init(params), jnp.uint32(0))
+    return starting_state(run.model, run.training, run.init_seed, run.prompts.dimension)
+
+
+def starting_state(model: Any, training: Training, init_seed: Any, dimension: int) -> State:
+    """The state before the first step, of a model that reads inputs of this dimension."""
+    params = model.init(jax_key(fold(as_key(init_seed), 0, INIT_STREAM)), dimension)
+    return State(params, training.transformation().init(params), jnp.uint32(0))
 
 
 class Batch(NamedTuple):
@@ -49,12 +53,17 @@ def batch_loss(run: Run, params: Any, batch: Batch) -> Float[Array, ""]:
     return jax.vmap(loss)(outputs, batch.label).mean()
 
 
-def step_keys(run: Run, first: Array, steps: int) -> Key:
+@partial(jax.jit, static_argnums=2)
+def step_keys(data_seeds: Int[Array, "*runs"], first: Array, steps: int) -> Key:
     """The keys of `steps` batches: functions of the data seed and the step alone, so a resumed run sees the same data.
 
-    Made before the loop: inside it XLA would work them out again for every token.
+    A program of its own: inside the loop XLA would work them out again for every token, and every program that made
+    its own keys would take half a second longer to compile.
     """
-    return fold(as_key(run.data_seed), first + jnp.arange(steps, dtype=jnp.uint32), DATA_STREAM)
+    def of(seed: Array) -> Key:
+        return fold(as_key(seed), first + jnp.arange(steps, dtype=jnp.uint32), DATA_STREAM)
+
+    return jax.vmap(of)(data_seeds) if jnp.ndim(data_seeds) else of(data_seeds)
 
 
 def make_batch(run: Run, bits: Any) -> Batch:
@@ -70,9 +79,9 @@ def sgd_step(run: Run, state: State, batch: Batch) -> tuple[State, Float[Array, 
     return State(optax.apply_updates(state.params, updates), optimizer, state.step + 1), loss
 
 
-def stretch(run: Run, state: State, steps: int) -> tuple[State, Float[Array, ""]]:
-    """Take `steps` steps; also the mean of their losses."""
-    return pipelined(run, partial(sgd_step, run), state, step_keys(run, state.step, steps))
+def stretch(run: Run, state: State, keys: Key) -> tuple[State, Float[Array, ""]]:
+    """Take one step for each key; also the mean of their losses."""
+    return pipelined(run, partial(sgd_step, run), state, keys)
 
 
 def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], state: State, keys: Key
@@ -91,10 +100,10 @@ def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], 
         state, loss = step(state, batch)
         return (state, make_batch(source, ahead), bits(key)), loss
 
-    def key_of(step: int) -> Key:
-        return jax.tree.map(lambda words: words[step % words.shape[0]], keys)
-
-    start = (state, make_batch(source, bits(key_of(0))), bits(key_of(1)))
+    # The first two batches' bits in one call: written twice they would be compiled twice.
+    first_two = jax.tree.map(lambda words: words[jnp.arange(2) % words.shape[0]], keys)
+    here, ahead = (jax.tree.map(lambda words, i=i: words[i], jax.vmap(bits)(first_two)) for i in (0, 1))
+    start = (state, make_batch(source, here), ahead)
     two_ahead = jax.tree.map(lambda words: jnp.roll(words, -2), keys)
     (state, _, _), losses = jax.lax.scan(body, start, two_ahead)
     return state, losses.mean(axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.papers.entries import Lab, per_seed
-from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run
+from iclab.papers.mamba.settings import FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
 from iclab.probes import bayes_predictor, information_floor, measure_error, model_errors
 from iclab.runs.store import run_id
 from iclab.training import Run, Trained
@@ -21,18 +21,6 @@ VARIANTS = {
     "same_scale": "U = 5, kappa_a' = kappa_a",
     "few_tasks": "U = 1, kappa_a' = 3 kappa_a",
 }
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is measured at a scale."""
-
-    seeds: int
-    steps: int
-    prompts: int
-
-
-SIZES = {"quick": Size(seeds=4, steps=3_000, prompts=4_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
 
 
 @dataclass(frozen=True)

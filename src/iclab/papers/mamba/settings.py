@@ -4,6 +4,7 @@
 | ----------------------------------------------------------------- | ----------------------------------------------- |
 | d 30, M1 6, M2 10, V 3, l 20, delta .2, beta 3, kappa_a 2, p_a .6 | eta 1 (Mamba), 0.1 (linear), B 128, T 10,000    |
 | v1' v2' v3' as coefficient rows, K <= 1/2 in training, K' > 1     | K 0.5, K' 1.2, kappa_a' = 3 kappa_a, U = 5      |
+| three layers: p_a .4                                              | Adam 1e-3, B 64, T 1,500, linear one normalised |
 
 The linear Transformer diverges at eta 1; at 0.1 its loss has long stopped falling by T. Its three v' are not quite of
 unit length in the paper; they are normalised.
@@ -11,6 +12,7 @@ unit length in the paper; they are normalised.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from iclab.models import GatedAttention
@@ -22,6 +24,20 @@ FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 RULES = ("flip", "target", "random")
 TEST_MIXTURES = ((0.7, 0.6, -0.4), (0.4, 0.7, -0.6), (-0.7, 0.5, 0.5))
 LEARNING_RATES = {"mamba": 1.0, "linear": 0.1}
+DEEP_STEPS = {"quick": 400, "full": 1500}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured at a scale."""
+
+    seeds: int
+    steps: int
+    prompts: int
+
+
+SIZES = {"quick": Size(seeds=4, steps=3_000, prompts=4_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
+"""Of the one-layer models of figure 2, which most entries look at again."""
 
 
 def training_prompts(shifts: int = 5, **changes: Any) -> Classification:
@@ -33,11 +49,23 @@ def training_prompts(shifts: int = 5, **changes: Any) -> Classification:
 def attacked_prompts(rule: str, fraction: float, scale_factor: float = 3.0, **changes: Any) -> Classification:
     """Test prompts of section 4.1: unseen outlier directions, `scale_factor` times the training scale, all tasks."""
     training = training_prompts()
-    return replace(training, outlier_fraction=fraction, outlier_scale=scale_factor * training.outlier_scale,
-                   irrelevant_scale=1.2, outlier_mixtures=TEST_MIXTURES, label_rule=rule, tasks="all", **changes)
+    attack = {"outlier_scale": scale_factor * training.outlier_scale, "irrelevant_scale": 1.2,
+              "outlier_mixtures": TEST_MIXTURES, "label_rule": rule, "tasks": "all"}
+    return replace(training, outlier_fraction=fraction, **(attack | changes))
 
 
 def one_layer_run(member: str, steps: int, shifts: int = 5) -> Run:
     """Training of a one-layer model of section 4.1."""
     return Run(model=GatedAttention(member=member), prompts=training_prompts(shifts),
                training=Training(steps=steps, learning_rate=LEARNING_RATES[member], record_every=500))
+
+
+def three_layer_run(member: str, steps: int) -> Run:
+    """Training of a three-layer model of section 4.2: residual stack, one gate for all channels.
+
+    Differs from the paper: Adam instead of SGD; the linear Transformer's outputs are divided by the prompt length, it
+    diverges otherwise.
+    """
+    model = GatedAttention(member=member, layers=3, normalise=member == "linear")
+    return Run(model=model, prompts=training_prompts(outlier_fraction=0.4),
+               training=Training(steps=steps, batch_size=64, learning_rate=1e-3, optimizer="adam", record_every=100))

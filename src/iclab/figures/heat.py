@@ -1,0 +1,42 @@
+"""Heat maps of a number over two settings, with the theory's number beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.figures.plots import Plot, to_csv, to_svg
+from iclab.figures.style import style
+from iclab.probes.errors import seed_interval
+
+
+def heat_figure(name: str, title: str, caption: str, x: Sequence[float], y: Sequence[float],
+                values: Float[np.ndarray, "seeds y x"], theory: Float[np.ndarray, "y x"], x_label: str, y_label: str
+                ) -> Plot:
+    """Mean over seeds as colour and number, half the 95 % interval, the theory in brackets, its edge of 1 as a line."""
+    import matplotlib.pyplot as plt
+
+    rows = []
+    with style():
+        figure, axis = plt.subplots(figsize=(1.2 + 1.15 * len(x), 1.0 + 0.7 * len(y)), layout="constrained")
+        mean = values.mean(axis=0)
+        image = axis.imshow(mean, origin="lower", aspect="auto", cmap="YlGn", vmin=0, vmax=1)
+        axis.grid(False)
+        axis.set_xticks(range(len(x)), [f"{value:g}" for value in x])
+        axis.set_yticks(range(len(y)), [f"{value:g}" for value in y])
+        for i, j in np.ndindex(mean.shape):
+            interval = seed_interval(values[:, i, j])
+            half = (interval.high - interval.low) / 2
+            ink = "white" if mean[i, j] > 0.65 else "#222222"
+            axis.text(j, i + 0.12, f"{mean[i, j]:.2f} ± {half:.2f}", ha="center", va="center", fontsize=8.5, color=ink)
+            axis.text(j, i - 0.22, f"({theory[i, j]:.2f})", ha="center", va="center", fontsize=7.5, color=ink)
+            rows.append((x[j], y[i], *(f"{v:.6g}" for v in interval), f"{theory[i, j]:.6g}", len(values)))
+        if (theory < 1).any() and (theory >= 1).any():
+            axis.contour(theory >= 1, levels=[0.5], colors="#0b3954", linewidths=1.8)
+        axis.set(xlabel=x_label, ylabel=y_label)
+        figure.colorbar(image, ax=axis, label="mean over seeds", shrink=0.9)
+        text = to_svg(figure)
+        plt.close(figure)
+    return Plot(name, title, caption, text, to_csv(("x", "y", "mean", "low", "high", "theory", "seeds"), rows))

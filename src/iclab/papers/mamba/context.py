@@ -1,0 +1,129 @@
+"""Claim `mamba.context`: how many context examples are needed as the outlier fraction f grows.
+
+Rule, written before the run, for the models of figure 2 under flip. n is the number of examples at which the error
+falls to 0.05. For the linear Transformer log(n / f) is regressed on log(1/2 - f), for Mamba log n on log(1 - f); the
+theorems' exponents are -2 and -1, and each measured exponent must lie within 0.5 of its theorem's.
+Cost: no training of its own, 75,000 test prompts of 320 examples and as many of 64, about 10 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.papers.claims import Check, Claim
+from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.papers.mamba.settings import SIZES, attacked_prompts
+from iclab.papers.mamba.trained import one_layer_models
+from iclab.probes import seed_interval
+from iclab.probes.context import all_context_errors
+from iclab.probes.errors import stacks
+from iclab.runs.store import run_id
+from iclab.specs import to_json
+from iclab.training import Trained
+
+LENGTHS = {"linear": (10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 100, 128, 160, 200, 256, 320),
+           "mamba": (2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 26, 32, 40, 64)}
+FRACTIONS = {"linear": (0.3, 0.34, 0.37, 0.4, 0.42), "mamba": (0.5, 0.6, 0.7, 0.8, 0.85)}
+"""Near where each theorem's number grows without bound."""
+EXPONENTS = {"linear": -2.0, "mamba": -1.0}
+TOLERANCE = 0.5
+NEEDED = 0.05
+SEEDS = {"quick": 4, "full": 5}
+PROMPTS = {"quick": 1_000, "full": 3_000}
+STATEMENT = ("As the outlier fraction f grows the linear Transformer needs about (1/2 - f)^-2 f context examples, "
+             "Mamba only (1 - f)^-1.")
+
+
+def measure(models: Sequence[Trained], seeds: Sequence[int], member: str, prompts: int
+            ) -> Float[np.ndarray, "seeds fractions lengths"]:
+    """Errors for every number of context examples."""
+    lengths = LENGTHS[member]
+    tests = [attacked_prompts("flip", fraction, prompt_length=max(lengths)) for fraction in FRACTIONS[member]]
+    return all_context_errors(models, stacks(tests)[0][1], lengths, count=prompts, seeds=seeds)
+
+
+def needed(lengths: Sequence[int], errors: Float[np.ndarray, "... lengths"]) -> Float[np.ndarray, ...]:
+    """The number of examples at which the error first falls to 0.05, between two lengths by their logarithms."""
+    def one(curve: np.ndarray) -> float:
+        below = np.flatnonzero(curve <= NEEDED)
+        if len(below) == 0:
+            return float("nan")
+        last = below[0]
+        if last == 0:
+            return float(lengths[0])
+        step = (curve[last - 1] - NEEDED) / (curve[last - 1] - curve[last])
+        return float(np.exp(np.log(lengths[last - 1]) + step * np.log(lengths[last] / lengths[last - 1])))
+
+    return np.apply_along_axis(one, -1, errors)
+
+
+def exponents(member: str, counts: Float[np.ndarray, "seeds fractions"]) -> Float[np.ndarray, " seeds"]:
+    """The exponent of each seed, by regression in logarithms."""
+    f = np.array(FRACTIONS[member])
+    x = np.log(0.5 - f) if member == "linear" else np.log(1 - f)
+    y = np.log(counts / f) if member == "linear" else np.log(counts)
+    return np.array([np.polyfit(x[np.isfinite(row)], row[np.isfinite(row)], 1)[0] if np.isfinite(row).sum() > 2
+                     else np.nan for row in y])
+
+
+def checks(counts: dict[str, Float[np.ndarray, "seeds fractions"]]) -> list[Check]:
+    """The rule above; and that the error falls to 0.05 at all."""
+    judged = []
+    for member, theory in EXPONENTS.items():
+        reached = np.isfinite(counts[member]).mean(axis=1)
+        judged.append(Check.of(f"{member}: share of settings in which the error falls to {NEEDED}",
+                               seed_interval(reached), ">=", 1.0))
+        interval = seed_interval(exponents(member, counts[member]))
+        name = {"linear": "linear Transformer: exponent of (1/2 - f)", "mamba": "Mamba: exponent of (1 - f)"}[member]
+        judged += [Check.of(name, interval, ">=", theory - TOLERANCE),
+                   Check.of(name, interval, "<=", theory + TOLERANCE)]
+    return judged
+
+
+def run(lab: Lab) -> Outcome:
+    """Judge the claim and draw both laws."""
+    seeds, prompts = lab.seeds(SEEDS[lab.scale]), PROMPTS[lab.scale]
+    counts, runs = {}, []
+    for member in FRACTIONS:
+        models = one_layer_models(lab, member, len(seeds))
+        runs += [str(run_id(m.run)) for m in models]
+
+        def compute(models: list[Trained] = models, member: str = member) -> list:
+            return measure(models, seeds, member, prompts).tolist()
+
+        kept = lab.store.recall("mamba-context", [[m.run for m in models], prompts], compute)
+        counts[member] = needed(LENGTHS[member], np.array(kept))
+    panels = []
+    for member, fractions in FRACTIONS.items():
+        f, mean = np.array(fractions), np.nanmean(counts[member], axis=0)
+        law = f / (0.5 - f) ** 2 if member == "linear" else 1 / (1 - f)
+        scale = np.exp(np.nanmean(np.log(mean) - np.log(law)))
+        label = "C f (1/2 - f)^-2" if member == "linear" else "C (1 - f)^-1"
+        panels.append(Panel("linear Transformer" if member == "linear" else "Mamba", fractions,
+                            [Curve(member, counts[member])], lines=[(label, scale * law)]))
+    plot = curve_figure("mamba.context", "Context examples needed for an error of 0.05",
+                        "Under flip; the dashed line is the theorem's law with one constant fitted.", panels,
+                        "outlier fraction f", "context examples", log_y=True, share_y=False)
+    judged = checks(counts)
+    size = SIZES[lab.scale]
+    claim = Claim(id="mamba.context", statement=STATEMENT, place="li2025mamba, theorems 2 (d), 4 (d)", checks=judged,
+                  conditions=[], settings={"test": to_json(attacked_prompts("flip", 0.3)), "prompts": prompts,
+                                           "steps": size.steps}, seeds=seeds, runs=runs, scale=lab.scale)
+    return Outcome(
+        shown="How many context examples bring the error down to 0.05, against the fraction of flipped outliers.",
+        paper="The linear Transformer needs a number that grows without bound as the fraction nears 1/2, Mamba only as "
+              "it nears 1.",
+        measured=f"Verdict: {claim.verdict}. Exponents: linear Transformer {judged[1].measured:.2f} "
+                 f"[{judged[1].low:.2f}, {judged[1].high:.2f}] (theorem -2), Mamba {judged[4].measured:.2f} "
+                 f"[{judged[4].low:.2f}, {judged[4].high:.2f}] (theorem -1). At f = 0.42 the linear Transformer needs "
+                 f"{np.nanmean(counts['linear'][:, -1]):.0f} examples, at f = 0.5 Mamba "
+                 f"{np.nanmean(counts['mamba'][:, 0]):.1f} and at 0.85 {np.nanmean(counts['mamba'][:, -1]):.0f}.",
+        plots=[plot], claim=claim, seeds=seeds, settings=claim.settings)
+
+
+ENTRY = Entry("mamba.context", "claim", "Context examples needed as outliers become many",
+              "li2025mamba, theorems 2 (d), 4 (d)", run)

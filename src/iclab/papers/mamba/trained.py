@@ -1,0 +1,36 @@
+"""The one-layer models of figure 2, at which most entries look again, and their broken twins for the tests of rules."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from iclab.models.gates import GateParams
+from iclab.papers.entries import Lab, per_seed
+from iclab.papers.mamba.settings import SIZES, one_layer_run
+from iclab.specs import replace
+from iclab.training import Trained
+from iclab.training.sgd import begin
+
+
+def one_layer_models(lab: Lab, member: str, seeds: int | None = None, shifts: int = 5) -> list[Trained]:
+    """The first `seeds` of figure 2's models (all of them by default)."""
+    size = SIZES[lab.scale]
+    return lab.train(per_seed(one_layer_run(member, size.steps, shifts), lab.seeds(seeds or size.seeds)))
+
+
+def untrained(trained: Trained) -> Trained:
+    """The same model before its first step."""
+    return dataclasses.replace(trained, params=jax.tree.map(np.asarray, begin(trained.run).params))
+
+
+def ungated(trained: Trained) -> Trained:
+    """A gated model with every gate fixed to 1."""
+    run = replace(trained.run, model=replace(trained.run.model, member="linear"))
+    layers = tuple(layer._replace(gate=GateParams(jnp.zeros((0, layer.W_B.shape[1])), jnp.zeros(0)))
+                   for layer in trained.params)
+    return dataclasses.replace(trained, run=run, params=layers)
+

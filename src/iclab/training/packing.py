@@ -1,0 +1,124 @@
+"""Which runs are trained together: those of one structure, cut into packs of a fixed width, the last one padded.
+
+Runs that see the same prompts in the same order (equal prompts and data seed) draw them once for the pack: common
+random numbers, for comparing settings. Where there are several devices, a pack is that many times wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from iclab.specs import replace
+from iclab.training.run import Run
+from iclab.training.trained import Trained
+
+WIDTH = 4
+"""Runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
+SHARED_WIDTH = 16
+"""Runs in a pack that share their prompts; wider, because drawing is paid once for all."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Runs side by side in one program."""
+
+    runs: tuple[Run, ...]
+    starts: tuple[Trained | None, ...]
+    members: tuple[int, ...]
+    shared: bool
+    shards: int
+
+    @property
+    def structure(self) -> Any:
+        """What a compiled program depends on."""
+        leaves, tree = jax.tree.flatten(self.parts())
+        return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+
+    @property
+    def dimension(self) -> int:
+        """Length of an input vector."""
+        return self.runs[0].prompts.dimension
+
+    def parts(self) -> tuple[Any, Any]:
+        """What each run has of its own, stacked; and where the prompts come from, stacked unless it is shared."""
+        # The number of steps steers the loop from outside; runs of any length share a program.
+        own = stack([(run.model, replace(run.training, steps=1), run.init_seed) for run in self.runs])
+        sources = [(run.prompts, run.data_seed) for run in self.runs]
+        return own, jax.tree.map(jnp.asarray, sources[0]) if self.shared else stack(sources)
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """Equal trees as one, their leaves stacked."""
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+
+
+def run_of(own: Any, source: Any) -> Run:
+    """The run that its two halves make."""
+    model, training, init_seed = own
+    prompts, data_seed = source
+    return Run(model=model, prompts=prompts, training=training, init_seed=init_seed, data_seed=data_seed)
+
+
+def by_structure(runs: Sequence[Run], starts: Sequence[Trained | None]) -> list[list[int]]:
+    """Indices of runs that one program can train, group by group."""
+    groups: dict[Any, list[int]] = {}
+    for index, (run, start) in enumerate(zip(runs, starts, strict=True)):
+        shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(run))
+        begun = 0 if start is None else int(start.steps[-1])
+        groups.setdefault((jax.tree.structure(run), shapes, begun), []).append(index)
+    return list(groups.values())
+
+
+def same_data(a: Run, b: Run) -> bool:
+    """Whether two runs of one structure read the same batches: prompts, data seed, and how labels become columns."""
+    mine, yours = (jax.tree.leaves((run.prompts, run.model.embedding, run.data_seed)) for run in (a, b))
+    return all(np.array_equal(x, y) for x, y in zip(mine, yours, strict=True))
+
+
+class Group(NamedTuple):
+    """Runs that one program trains: their indices, whether they share their prompts, and how many make a pack."""
+
+    members: list[int]
+    shared: bool
+    width: int
+    """Runs in a pack on one device."""
+    size: int
+    """Runs in a pack on all devices."""
+
+
+def groups(runs: Sequence[Run]) -> list[Group]:
+    """How `train_many` would pack these runs."""
+    found = []
+    for members in by_structure(runs, [None] * len(runs)):
+        shared = shares_data(runs, members)
+        width = SHARED_WIDTH if shared else WIDTH
+        found.append(Group(members, shared, width, width * shards_for(len(members))))
+    return found
+
+
+def shares_data(runs: Sequence[Run], group: list[int]) -> bool:
+    """Whether all runs of a group read the same batches."""
+    return len(group) > 1 and all(same_data(runs[group[0]], runs[i]) for i in group[1:])
+
+
+def shards_for(count: int) -> int:
+    """Over how many devices a group of runs is spread."""
+    return len(jax.devices()) if count >= len(jax.devices()) else 1
+
+
+def cut_packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int, shared: bool
+           ) -> list[Pack]:
+    """A group in packs of `width` runs a device, the last one padded with copies of its last run."""
+    packs, shards = [], shards_for(len(group))
+    for start in range(0, len(group), width * shards):
+        members = group[start:start + width * shards]
+        members = members + [members[-1]] * (width * shards - len(members))
+        packs.append(Pack(tuple(runs[i] for i in members), tuple(starts[i] for i in members), tuple(members), shared,
+                           shards))
+    return packs

@@ -1,0 +1,118 @@
+"""The rules of the Mamba paper's claims: each passes what is sound and fails on the broken model that fits it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from iclab import replace
+from iclab.papers.mamba import context, eq3, iterations, length, tasks, unseen
+from iclab.papers.mamba.settings import one_layer_run
+from iclab.papers.mamba.trained import ungated, untrained
+from iclab.probes import model_errors
+from iclab.runs.results import Results
+
+SEEDS = [0, 1, 2, 3]
+
+
+def verdicts(judged):
+    return [check.verdict for check in judged]
+
+
+def test_equation_3_holds_and_fails_with_another_gate():
+    found = np.array([eq3.differences(seed) for seed in (0, 1)])
+    assert verdicts(eq3.checks(found)) == ["holds", "holds"]
+    broken = np.array([[eq3.differences(seed, "mamba2_step")[0]] * 2 for seed in (0, 1)])
+    assert "holds" not in verdicts(eq3.checks(broken))
+
+
+def test_directions_have_their_sum_and_unit_length():
+    for total in unseen.SUMS:
+        rows = np.array(unseen.directions(total))
+        np.testing.assert_allclose(rows.sum(axis=1), total, atol=1e-9)
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
+
+
+def test_unseen_outliers(trained_mamba):
+    sound = unseen.measure(trained_mamba, SEEDS, 1000)
+    assert unseen.checks(sound)[0].verdict == "holds"
+    positive, negative = sound.by_sum[0].mean(axis=0)[[-1, 0]]
+    assert negative > 0.3 > 0.01 > positive
+    for broken in (untrained, ungated):
+        judged = unseen.checks(unseen.measure([broken(m) for m in trained_mamba], SEEDS, 1000))
+        assert judged[0].verdict == "fails"
+
+
+def test_tasks_outside_the_family(trained_mamba):
+    sweep = tasks.sweep(SEEDS, 300, (4,))
+    trials = sweep.trials()
+    assert {trial.test.tasks for trial in trials} == {"unseen:4"}
+
+    def judged(models):
+        errors = model_errors(models, [trials[0].test], count=1000, seeds=SEEDS)[:, 0]
+        rows = [{"status": "trained", "seed": seed, "error": error} for seed, error in zip(SEEDS, errors, strict=True)]
+        return verdicts(tasks.checks(Results(sweep, trials, rows)))
+
+    assert judged(trained_mamba) == ["holds"]
+    def blind(model):  # every pattern looks like every other
+        layer = model.params[0]
+        return dataclasses.replace(model, params=(layer._replace(W_B=np.ones_like(layer.W_B)),))
+
+    assert judged([blind(m) for m in trained_mamba]) == ["fails"]
+    scores = tasks.pair_scores(trained_mamba[0], None, 0)
+    assert scores["met"] < 0  # all pairs met
+    assert np.isnan(scores["unmet"])
+
+
+def test_the_tolerated_fraction(trained_mamba):
+    sound = length.measure(trained_mamba, SEEDS, 1000)
+    assert "fails" not in verdicts(length.checks({0.6: sound}))
+    assert (length.tolerated(sound)[:, 1] >= 0.6).all()
+    for broken in (untrained, ungated):
+        wrong = length.measure([broken(m) for m in trained_mamba], SEEDS, 1000)
+        assert verdicts(length.checks({0.6: wrong})) == ["fails"]
+        assert (length.tolerated(wrong)[:, 1] < 0.6).all()
+
+
+def test_the_context_that_is_needed(trained_mamba, trained_linear):
+    def counts(member, models):
+        return context.needed(context.LENGTHS[member], context.measure(models, SEEDS, member, 1000))
+
+    sound = {"linear": counts("linear", trained_linear), "mamba": counts("mamba", trained_mamba)}
+    assert "fails" not in verdicts(context.checks(sound))
+    without_gate = sound | {"mamba": counts("mamba", [ungated(m) for m in trained_mamba])}
+    assert "fails" in verdicts(context.checks(without_gate))
+    beginner = sound | {"linear": counts("linear", [untrained(m) for m in trained_mamba])}
+    assert "fails" in verdicts(context.checks(beginner))
+    curve = np.array([0.5, 0.2, 0.01])
+    assert 10 < context.needed((5, 10, 20), curve) < 20
+
+
+def test_iterations_follow_a_law_or_do_not():
+    def counts(change=lambda member, axis, power: power):
+        rng = np.random.default_rng(0)
+        return {member: {axis: 300 * np.array(values, float) ** change(member, axis, iterations.THEORY[member][axis])
+                         * rng.uniform(0.95, 1.05, (5, len(values)))
+                         for axis, values in iterations.axes_of(member, "full").items()} for member in iterations.RATES}
+
+    assert set(verdicts(iterations.checks(counts(), "full"))) == {"holds"}
+    gate_at_one = counts(lambda member, axis, power: -1.0 if axis == "l_tr" else power)
+    assert "fails" in verdicts(iterations.checks(gate_at_one, "full"))
+    never = counts()
+    never["mamba"]["beta"][:, 0] = np.nan  # labels shuffled: the loss stays where it began
+    assert "fails" in verdicts(iterations.checks(never, "full"))
+
+
+def test_a_model_that_learns_nothing_never_reaches_the_loss(tiny_run):
+    from iclab import train
+
+    def coin(clean, coin, x):
+        return coin
+
+    prompts = replace(tiny_run.prompts, outlier_fraction=0.99, label_rule=coin, outlier_scale=0.0)
+    assert np.isnan(iterations.iterations(train(replace(tiny_run, prompts=prompts))))
+    assert iterations.a_run("linear", "M1", 8).prompts.relevant_patterns == 8
+    assert iterations.a_run("mamba", "1 - p_a", 0.4).prompts.outlier_fraction == pytest.approx(0.6)
+    assert one_layer_run("mamba", 10).training.learning_rate == 1.0
