@@ -10,7 +10,7 @@ import pytest
 from iclab import IclabError
 from iclab.papers import entries
 from iclab.papers.entries import Lab, all_entries, chosen_entries
-from iclab.papers.mamba import context, iterations, length, robustness, settings, tasks
+from iclab.papers.mamba import context, family, iterations, length, robustness, settings, tasks
 from iclab.papers.mamba.settings import Size
 from iclab.runs.store import Store
 
@@ -21,6 +21,11 @@ def shrink(monkeypatch):
     for module in (tasks, length, context, iterations):
         monkeypatch.setitem(module.SEEDS, "quick", 2)
     monkeypatch.setitem(tasks.SHIFTS, "quick", (1,))
+    monkeypatch.setitem(family.SEEDS, "quick", 2)
+    monkeypatch.setitem(family.STEPS, "quick", 100)
+    monkeypatch.setitem(family.SEARCH_STEPS, "quick", 100)
+    monkeypatch.setattr(family, "MEMBERS", ("mamba", "mamba2_step", "linear"))
+    monkeypatch.setattr(family, "RATES", (0.1, 1.0))
     monkeypatch.setitem(length.STEPS, "quick", 300)
     monkeypatch.setitem(iterations.AXES, "quick", {"beta": (2.5, 4.0), "eta": (0.5, 2.0)})
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from iclab import replace
-from iclab.papers.mamba import context, eq3, iterations, length, tasks, unseen
-from iclab.papers.mamba.settings import one_layer_run
+from iclab.papers.mamba import context, eq3, family, iterations, length, tasks, unseen
+from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.papers.mamba.trained import ungated, untrained
 from iclab.probes import model_errors
 from iclab.runs.results import Results
@@ -88,6 +88,29 @@ def test_the_context_that_is_needed(trained_mamba, trained_linear):
     assert "fails" in verdicts(context.checks(beginner))
     curve = np.array([0.5, 0.2, 0.01])
     assert 10 < context.needed((5, 10, 20), curve) < 20
+
+
+def test_only_a_gate_on_the_example_itself_filters(trained_mamba, trained_linear):
+    test = [attacked_prompts("flip", family.JUDGED)]
+    mamba, linear = (model_errors(models, test, count=1000, seeds=SEEDS)[:, 0]
+                     for models in (trained_mamba, trained_linear))
+    sound = dict.fromkeys(family.MEMBERS, linear) | dict.fromkeys(family.FILTERS, mamba)
+    assert set(verdicts(family.checks(sound))) == {"holds"}
+    for broken in (untrained, ungated):
+        errors = model_errors([broken(m) for m in trained_mamba], test, count=1000, seeds=SEEDS)[:, 0]
+        assert family.checks(sound | {"mamba": errors})[0].verdict == "fails"
+    gates = family.gate_gap(trained_mamba[0], test[0], 0)
+    assert gates["gate_poisoned"] < 0.1 * gates["gate_clean"]
+    assert np.isnan(family.gate_gap(trained_mamba[0], attacked_prompts("flip", 0.0), 0)["gate_poisoned"])
+
+
+def test_the_best_rate_is_that_of_the_least_loss_without_divergence():
+    sweep = family.search([0, 1], 10)
+    trials = sweep.trials()
+    rows = [{"status": "diverged" if trial.run.training.learning_rate > 1 else "trained", "seed": trial.seed,
+             "loss": None if trial.run.training.learning_rate > 1 else abs(trial.run.training.learning_rate - 0.3)}
+            for trial in trials]
+    assert family.best_rates(Results(sweep, trials, rows)) == dict.fromkeys(family.MEMBERS, 0.3)
 
 
 def test_iterations_follow_a_law_or_do_not():

@@ -29,10 +29,16 @@ def page(finished: Sequence[Finished], scale: str) -> str:
     """The whole page as text; everything that came from a spec is escaped."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["data_url"] = lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
+    environment.filters["number"] = _number
     environment.filters["pretty"] = lambda value: json.dumps(value, indent=2)
     environment.filters["picture"] = lambda plot: jinja2.utils.markupsafe.Markup(plot.svg)
     template = resources.files("iclab.report").joinpath("page.html.jinja").read_text()
     return environment.from_string(template).render(finished=finished, scale=scale, about=_about())
+
+
+def _number(value: float) -> str:
+    """Four decimals, or powers of ten for what they would show as zero."""
+    return f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
 
 
 def _about() -> dict[str, Any]:

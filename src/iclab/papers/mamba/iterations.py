@@ -1,6 +1,6 @@
 """Claim `mamba.iterations`: iterations to a fixed loss as powers of 1 - p_a, beta, M1, l_tr and eta.
 
-Rule, written before the run. T is the first step at which the training loss, averaged over 5 steps, is at most 0.2;
+Rule, written before the run. T is the first step at which the training loss, averaged over 10 steps, is at most 0.2;
 one setting is varied at a time, and log T is regressed on its logarithm for each seed. For Mamba the exponents must lie
 within 0.35 of the theorem's: (1 - p_a)^-1 beta^-2 M1^1 l_tr^0 eta^-1; for the linear Transformer likewise with
 l_tr^-1. Cost: 12 shapes to compile, 180 short trainings, about 30 s.
@@ -58,7 +58,7 @@ def a_run(member: str, axis: str, value: float) -> Run:
                                "pattern_norm": value if axis == "beta" else 3.0, "relevant_patterns": patterns,
                                "prompt_length": int(value) if axis == "l_tr" else 20, "tasks": "all"}
     return replace(base, prompts=replace(base.prompts, **prompts), model=replace(base.model, init_scale=DELTAS[member]),
-                   training=Training(steps=STEPS[member], learning_rate=rate, record_every=5))
+                   training=Training(steps=STEPS[member], learning_rate=rate, record_every=10))
 
 
 def iterations(trained: Trained) -> float:

@@ -4,7 +4,6 @@
 | ----------------------------------------------------------------- | ----------------------------------------------- |
 | d 30, M1 6, M2 10, V 3, l 20, delta .2, beta 3, kappa_a 2, p_a .6 | eta 1 (Mamba), 0.1 (linear), B 128, T 10,000    |
 | v1' v2' v3' as coefficient rows, K <= 1/2 in training, K' > 1     | K 0.5, K' 1.2, kappa_a' = 3 kappa_a, U = 5      |
-| three layers: p_a .4                                              | Adam 1e-3, B 64, T 1,500, linear one normalised |
 
 The linear Transformer diverges at eta 1; at 0.1 its loss has long stopped falling by T. Its three v' are not quite of
 unit length in the paper; they are normalised.
@@ -24,7 +23,6 @@ FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 RULES = ("flip", "target", "random")
 TEST_MIXTURES = ((0.7, 0.6, -0.4), (0.4, 0.7, -0.6), (-0.7, 0.5, 0.5))
 LEARNING_RATES = {"mamba": 1.0, "linear": 0.1}
-DEEP_STEPS = {"quick": 400, "full": 1500}
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,3 @@ def one_layer_run(member: str, steps: int, shifts: int = 5) -> Run:
     """Training of a one-layer model of section 4.1."""
     return Run(model=GatedAttention(member=member), prompts=training_prompts(shifts),
                training=Training(steps=steps, learning_rate=LEARNING_RATES[member], record_every=500))
-
-
-def three_layer_run(member: str, steps: int) -> Run:
-    """Training of a three-layer model of section 4.2: residual stack, one gate for all channels.
-
-    Differs from the paper: Adam instead of SGD; the linear Transformer's outputs are divided by the prompt length, it
-    diverges otherwise.
-    """
-    model = GatedAttention(member=member, layers=3, normalise=member == "linear")
-    return Run(model=model, prompts=training_prompts(outlier_fraction=0.4),
-               training=Training(steps=steps, batch_size=64, learning_rate=1e-3, optimizer="adam", record_every=100))
