@@ -19,9 +19,9 @@ from iclab.training.run import Run
 from iclab.training.trained import Trained
 
 WIDTH = 4
-"""Runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
+"""Most runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
 SHARED_WIDTH = 16
-"""Runs in a pack that share their prompts; wider, because drawing is paid once for all."""
+"""Most runs in a pack that share their prompts; wider, because drawing is paid once for all."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Group(NamedTuple):
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """How `train_many` would pack these runs."""
+    """How best to pack these runs, all of which are to be trained."""
     found = []
     for members in by_structure(runs, [None] * len(runs)):
         shared = shares_data(runs, members)
-        width = SHARED_WIDTH if shared else WIDTH
+        width = width_for(len(members), shared)
         found.append(Group(members, shared, width, width * shards_for(len(members))))
     return found
 
@@ -105,6 +105,13 @@ def groups(runs: Sequence[Run]) -> list[Group]:
 def shares_data(runs: Sequence[Run], group: list[int]) -> bool:
     """Whether all runs of a group read the same batches."""
     return len(group) > 1 and all(same_data(runs[group[0]], runs[i]) for i in group[1:])
+
+
+def width_for(count: int, shared: bool) -> int:
+    """How wide the packs of a group are: as few packs as the best width allows, and then evenly filled."""
+    share = -(-count // shards_for(count))
+    packs = -(-share // (SHARED_WIDTH if shared else WIDTH))
+    return -(-share // packs)
 
 
 def shards_for(count: int) -> int:
