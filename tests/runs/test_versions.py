@@ -14,22 +14,12 @@ import pytest
 from iclab import Run
 from iclab.runs import versions
 from iclab.runs.store import run_id
-from iclab.runs.versions import imports, own_source
+from iclab.runs.versions import modules_used, own_source
 from iclab.specs import function_name, replace
 
 
-def closure(*modules):
-    waiting, seen = list(modules), set()
-    while waiting:
-        module = waiting.pop()
-        if module not in seen:
-            seen.add(module)
-            waiting += imports(module)
-    return seen
-
-
 def test_the_modules_a_run_uses():
-    used = closure("iclab.training.ensemble", "iclab.models.gated_attention", "iclab.prompts.classification")
+    used = modules_used(["iclab.training.ensemble", "iclab.models.gated_attention", "iclab.prompts.classification"])
     assert {"iclab.prompts.randomness", "iclab.models.forms", "iclab.training.sgd", "iclab.specs"} <= used
     assert not {"iclab.cli", "iclab.report.page", "iclab.figures.plots", "iclab.runs.store", "iclab.prompts.arrays",
                 "iclab.models", "iclab.probes.errors"} & used

@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import inspect
 import threading
+from collections.abc import Iterable
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -31,17 +32,22 @@ def code_version(*modules: str) -> str:
 
 @cache
 def _code_version(modules: tuple[str, ...]) -> str:
+    digest = hashlib.sha256(" ".join(metadata.version(name) for name in LIBRARIES).encode())
+    for module in sorted(modules_used(modules)):
+        digest.update(module.encode())
+        digest.update(_file(module).read_bytes())
+    return digest.hexdigest()
+
+
+def modules_used(modules: Iterable[str]) -> set[str]:
+    """These modules and all that they import from the package, directly or not."""
     waiting, seen = list(modules), set()
     while waiting:
         module = waiting.pop()
         if module not in seen:
             seen.add(module)
             waiting += imports(module)
-    digest = hashlib.sha256(" ".join(metadata.version(name) for name in LIBRARIES).encode())
-    for module in sorted(seen):
-        digest.update(module.encode())
-        digest.update(_file(module).read_bytes())
-    return digest.hexdigest()
+    return seen
 
 
 @cache
