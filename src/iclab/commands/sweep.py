@@ -11,6 +11,7 @@ from iclab.commands.output import duration, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
 from iclab.figures.phase import find_theory, phase_diagram
+from iclab.runs import sweep_file
 from iclab.runs.engines import ENGINES, run_sweep
 from iclab.runs.planner import Plan, plan_sweep
 from iclab.runs.results import Results
@@ -22,7 +23,8 @@ from iclab.training.checkpoint import write_whole
 def main(arguments: list[str]) -> None:
     """Run what is not finished; `--dry-run` only says what it would cost."""
     parser = Parser("sweep", "Train and measure every run that a sweep file describes; the same command goes on where "
-                             "it was interrupted. `iclab.runs.sweep_file` explains the file.")
+                             "it was interrupted.\nThe file, by example:\n\n"
+                             + (sweep_file.__doc__ or "").partition("\n\n")[2].rstrip())
     parser.add_argument("file", metavar="FILE", help="a sweep file (TOML)")
     parser.add_argument("--engine", default="local", metavar="NAME", help="local or ray [default: local]")
     parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster [default: one is started here]")

@@ -138,7 +138,8 @@ def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_f
     """
     store = place if isinstance(place, Store) else Store(place)
     latest: dict[Any, dict[str, Any]] = {}
-    for row in sorted(store.all_rows(), key=lambda row: (row["status"] != "failed", row["finished"])):
+    readable = [row for row in store.all_rows() if row.keys() >= {"fields", "seed", "test_prompts", "finished"}]
+    for row in sorted(readable, key=lambda row: (row["status"] != "failed", row["finished"])):
         # One setting may have been measured several times, for different quantities.
         found = {name: value for name, value in row.items() if value is not None}
         latest.setdefault((row["fields"], row["seed"], row["test_prompts"]), {}).update(found)
