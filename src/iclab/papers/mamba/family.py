@@ -5,7 +5,7 @@ under flip the two models whose gate also weighs the example itself (Mamba, and 
 within 0.02 of the floor; every model that can only forget the past errs above 0.4. Each learns at its own best rate,
 the one with the least training loss over two seeds of a short training, from the same five.
 Cost: 7 programs to compile, 70 short and 35 longer trainings, about 45 s (half of it GLA's).
-Expect (full scale): error at 0.6 below .001 for Mamba and Mamba-2 with its step on the input, .78 and more for others.
+Expect (full scale): error at 0.6 below .001 for Mamba and Mamba-2 with its step on the input, .76 and more for others.
 """
 
 from __future__ import annotations
