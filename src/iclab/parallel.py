@@ -25,6 +25,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def default_workers() -> int:
+    """How many programs to run side by side: one a core; one in all where it is spread over several devices."""
+    return cores() if len(jax.devices()) == 1 else 1
+
+
 def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = None,
          stop: threading.Event | None = None) -> Iterator[tuple[int, B]]:
     """Yield `(index, function(item))` as they finish; an interruption sets `stop` and cancels what has not begun."""

@@ -8,20 +8,15 @@ import polars as pl
 import pytest
 
 from iclab.cli import main
+from iclab.commands import progress
+from iclab.runs.engines import Tally
+from tiny_sweep import TINY_PROMPTS
 
-FILE = """
+FILE = f"""
 name = "tiny"
 seeds = 2
 test_prompts = 500
-[base]
-prompts.dimension = 9
-prompts.relevant_patterns = 3
-prompts.irrelevant_patterns = 3
-prompts.outlier_patterns = 2
-prompts.prompt_length = 6
-prompts.tasks = "all"
-training.steps = 30
-training.batch_size = 16
+{TINY_PROMPTS}training.steps = 30
 training.record_every = 10
 [test]
 label_rule = "flip"
@@ -72,6 +67,13 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     damaged.write_bytes(b"")
     assert main(["results", store]) == 0
     assert "damaged file left out" in capsys.readouterr().err
+
+
+def test_progress_is_a_line_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    with progress.tally_bar() as show:
+        show(Tally(10, done=4, running=2, failed=1, diverged=1, work=0.5))
+    assert "4/10 done, 2 running, 1 failed, 1 diverged, 0 s, about 0 s left" in capsys.readouterr().err
 
 
 def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):

@@ -48,6 +48,18 @@ def test_numbers_and_line(swept):
     assert "theorem promises nothing here" in text
 
 
+def test_whole_numbers_as_an_axis_and_none_as_a_panel():
+    sweep = Sweep(base=Run(prompts=training_prompts(outlier_fraction=0.9)), seeds=2,
+                  test={"outlier_fraction": 0.5, "outlier_scale": 6.0},
+                  grid={"test.prompt_length": [10, 30, 50], "prompts.outlier_scale": [1.0, 2.0],
+                        "training.clip_norm": ["none", 1.0]})
+    results = made(sweep, lambda t: 0.1 + t.seed / 100)
+    plot = phase_diagram(results, "test.prompt_length", "prompts.outlier_scale", panel="training.clip_norm",
+                         theory="mamba")
+    assert plot.csv.count("\n") == 1 + 3 * 2 * 2
+    assert "premises hold left of the line" in re.sub(r"\s+", " ", plot.svg)
+
+
 def test_the_promise_is_that_of_the_theorems():
     run, test = Run(prompts=training_prompts()), attacked_prompts("flip", 0.5)
     assert promise(run, test) == pytest.approx(0.1)

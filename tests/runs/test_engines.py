@@ -19,28 +19,22 @@ import sabotage
 
 import iclab.runs.packs as packs
 from iclab import IclabError, Store, Sweep, replace, train
+from iclab.parallel import each
 from iclab.probes import model_errors
-from iclab.runs.engines import run_sweep
+from iclab.runs.engines import _Count, run_sweep
 from iclab.runs.planner import plan_sweep
 from iclab.runs.results import filtered, stored_results
 from iclab.training.ensemble import MemoryLimit
+from tiny_sweep import TINY_PROMPTS
 
-FILE = """
+FILE = f"""
 seeds = 4
 test_prompts = 500
-[base]
-prompts.dimension = 9
-prompts.relevant_patterns = 3
-prompts.irrelevant_patterns = 3
-prompts.outlier_patterns = 2
-prompts.prompt_length = 6
-prompts.tasks = "all"
-training.steps = 4000
+{TINY_PROMPTS}training.steps = 4000
 training.learning_rate = 0.1
-training.batch_size = 16
 training.record_every = 1000
 [grid]
-prompts.outlier_fraction = { from = 0.0, to = 0.8, count = 9 }
+prompts.outlier_fraction = {{ from = 0.0, to = 0.8, count = 9 }}
 model.member = ["mamba", "linear"]
 """
 
@@ -242,6 +236,35 @@ def test_the_plan_counts_and_estimates(small, tmp_path):
     small.run(store=tmp_path)
     done = plan_sweep(small, tmp_path)
     assert (done.finished, done.packs, done.seconds) == (12, 0, 0.0)
+
+
+def test_the_plan_of_what_cannot_be_trained_is_one_line(tiny_run):
+    with pytest.raises(IclabError, match="the sweep's runs cannot be trained"):
+        plan_sweep(Sweep(base=replace(tiny_run, training=replace(tiny_run.training, optimizer="lbfgs"))))
+
+
+def test_counts_are_kept_by_many_threads(small):
+    trials = small.trials()
+    made = packs.make_packs(trials, [None] * 12, set(range(12)))
+    seen = []
+    count = _Count(1200, 0, 100 * sum(pack.steps for pack in made), seen.append)
+
+    def work(_):
+        for pack in made:
+            count.begin(pack)
+            count.end(pack, {i: {"status": "trained"} for i in pack.trials})
+
+    for _ in each(work, range(100), workers=8):
+        pass
+    assert (count.tally.done, count.tally.running) == (1200, 0)
+    assert len(seen) == 2 * 100 * len(made)
+
+
+def test_a_frame_for_pandas(small):
+    pandas = pytest.importorskip("pandas")
+    frame = small.run().pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == 12
 
 
 # What follows runs sweeps as processes of their own.

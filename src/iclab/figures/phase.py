@@ -12,7 +12,7 @@ from iclab.errors import SpecError, require
 from iclab.fields import import_function
 from iclab.figures.plots import Plot, to_csv, to_svg
 from iclab.figures.style import NAMES, style
-from iclab.runs.results import Results, Table, label
+from iclab.runs.results import Results, Table
 from iclab.theory.mamba import promise
 
 Theory = Callable[[Any, Any], float]
@@ -127,7 +127,7 @@ def _draw_theory(axis: Any, results: Table, x: str, y: str, panel: str | None, v
     margin = find_theory(theory)
     places = [np.linspace(0, len(cell[k]) - 1, len(cell[k]) if _whole(cell[k]) else FINE) for k in "xy"]
     columns, rows = (np.interp(places[i], range(len(cell[k])), cell[k]) for i, k in enumerate("xy"))
-    trial = next(t for t in results.trials if panel is None or label(t.point[panel]) == value)
+    trial = results.trials[0 if panel is None else results.frame[panel].to_list().index(value)]
     values = np.array([[_margin(margin, results, trial, {x: _value(a, cell["x"]), y: _value(b, cell["y"])})
                         for a in columns] for b in rows])
     if not (values > 0).any():

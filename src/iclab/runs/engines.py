@@ -15,10 +15,10 @@ from typing import Any
 import jax
 
 from iclab.errors import IclabError, require
-from iclab.parallel import cores, each
+from iclab.parallel import cores, default_workers, each
 from iclab.runs.packs import Job, Pack, make_packs, run_pack
 from iclab.runs.results import Results
-from iclab.runs.store import Store
+from iclab.runs.store import Store, as_store
 from iclab.runs.sweep import Sweep
 
 ENGINES = ("local", "ray")
@@ -53,23 +53,22 @@ class _Count:
         self.taken: dict[int, int] = {}
 
     def begin(self, pack: Pack) -> None:
-        self._change(running=self.tally.running + len(pack.trials))
+        self._add(pack, 0, running=len(pack.trials))
 
     def step(self, pack: Pack, taken: int, _: int) -> None:
-        self.taken[id(pack)] = taken
-        self._change(work=min(1.0, sum(self.taken.values()) / self.steps))
+        self._add(pack, taken)
 
     def end(self, pack: Pack, rows: dict[int, dict[str, Any]]) -> None:
         states = [row["status"] for row in rows.values()]
-        self.taken[id(pack)] = pack.steps
-        self._change(running=self.tally.running - len(pack.trials), done=self.tally.done + len(rows),
-                     failed=self.tally.failed + states.count("failed"),
-                     diverged=self.tally.diverged + states.count("diverged"),
-                     work=min(1.0, sum(self.taken.values()) / self.steps))
+        self._add(pack, pack.steps, running=-len(pack.trials), done=len(rows), failed=states.count("failed"),
+                  diverged=states.count("diverged"))
 
-    def _change(self, **values: Any) -> None:
+    def _add(self, pack: Pack, taken: int, **more: int) -> None:
         with self.lock:
-            self.tally = replace(self.tally, **values)
+            self.taken[id(pack)] = taken
+            counts = {name: getattr(self.tally, name) + number for name, number in more.items()}
+            work = min(1.0, sum(self.taken.values()) / self.steps)
+            self.tally = replace(self.tally, **counts, work=work)  # type: ignore[arg-type]
             if self.watch is not None:
                 self.watch(self.tally)
 
@@ -89,13 +88,11 @@ def run_sweep(sweep: Sweep, *, store: str | Path | Store | None = None, engine: 
     require(memory is None or memory >= 1, "memory", memory, "be at least 1 byte")
     require(gpus >= 0, "gpus", gpus, "be at least 0")
     trials = sweep.trials()
-    kept = store if isinstance(store, Store) or store is None else Store(store)
+    kept = as_store(store)
     if kept is not None:
         kept.check()
     ids = [None if kept is None else trial.id(sweep.measure, sweep.prompts) for trial in trials]
-    known = {} if kept is None else kept.rows()
-    rows: dict[int, dict[str, Any]] = {i: known[name] for i, name in enumerate(ids)
-                                       if name in known and known[name]["status"] != "failed"}
+    rows = {} if kept is None else kept.finished(dict(enumerate(ids)))
     packs = make_packs(trials, ids, set(range(len(trials))) - rows.keys())
     count = _Count(len(trials), len(rows), sum(pack.steps for pack in packs), watch)
     job = Job(tuple(sweep.measure), sweep.prompts, None if kept is None else kept.files.address, memory,
@@ -112,7 +109,7 @@ def run_sweep(sweep: Sweep, *, store: str | Path | Store | None = None, engine: 
 
 def local(packs: Sequence[Pack], job: Job, count: _Count, workers: int | None) -> Iterator[dict[int, dict[str, Any]]]:
     """Packs in threads, one a core; with several devices one pack at a time, spread over them."""
-    workers = workers or (cores() if len(jax.devices()) == 1 else 1)
+    workers = workers or default_workers()
     job = replace(job, memory=None if job.memory is None else job.memory // workers)
     stop = threading.Event()
 
@@ -132,7 +129,7 @@ def on_ray(packs: Sequence[Pack], job: Job, count: _Count, address: str | None, 
     try:
         import ray
     except ImportError:
-        raise IclabError("engine ray needs Ray: pip install 'iclab[ray]'") from None
+        raise IclabError("engine ray needs Ray: pip install ray") from None
     require(job.place is None or not job.place.startswith("memory:"), "store", job.place,
             "be a place that other processes can reach")
     mine = not ray.is_initialized()

@@ -98,9 +98,7 @@ def run_pack(job: Job, pack: Pack, progress: Progress | None = None, stop: threa
     """
     with jax.enable_x64(job.double):
         store = None if job.place is None else store_at(job.place)
-        known = {} if store is None else store.rows()
-        rows = {i: known[name] for i, name in pack.ids.items()
-                if name in known and known[name]["status"] != "failed"}
+        rows = {} if store is None else store.finished(pack.ids)
         started, fresh = time.time(), [i for i in pack.trials if i not in rows]
         chosen = one_each([pack.trials[i] for i in fresh])
         trained, reason = _trained(job, pack, chosen, store, progress, stop)

@@ -8,18 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from iclab.errors import IclabError
-from iclab.parallel import cores
+from iclab.parallel import default_workers
 from iclab.runs.measures import measure_run
 from iclab.runs.packs import one_each, reason_of, same
-from iclab.runs.store import Store, run_id
+from iclab.runs.store import Store, as_store, run_id
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace
 from iclab.training import Run, train_many
 from iclab.training.ensemble import pack_bytes
-from iclab.training.packing import groups
+from iclab.training.packing import Group, groups
 
 MEASURED_PROGRAMS = 6
 """So many programs are compiled and timed; the others are taken to cost their mean."""
@@ -54,12 +52,11 @@ class Plan:
 
 def plan_sweep(sweep: Sweep, store: str | Path | Store | None = None, workers: int | None = None) -> Plan:
     """Count runs, packs and programs; compile and time a stretch of each program with all workers busy."""
-    workers = workers or (cores() if len(jax.devices()) == 1 else 1)
+    workers = workers or default_workers()
     trials = sweep.trials()
-    kept = store if isinstance(store, Store) or store is None else Store(store)
-    known = {} if kept is None else kept.rows()
-    ids = [None if kept is None else trial.id(sweep.measure, sweep.prompts) for trial in trials]
-    finished = {i for i, name in enumerate(ids) if name in known and known[name]["status"] != "failed"}
+    kept = as_store(store)
+    finished = {} if kept is None else kept.finished(
+        {i: trial.id(sweep.measure, sweep.prompts) for i, trial in enumerate(trials)})
     waiting = [trial for i, trial in enumerate(trials) if i not in finished]
     chosen = one_each(waiting)
     trained = set() if kept is None else kept.trained_ids()
@@ -71,7 +68,7 @@ def plan_sweep(sweep: Sweep, store: str | Path | Store | None = None, workers: i
         weights.append(sum(runs[i].training.steps for i in group.members))
         if len(costs) < MEASURED_PROGRAMS:
             try:
-                costs.append(_measure([runs[i] for i in group.members], group.shared, group.size, workers))
+                costs.append(_measure([runs[i] for i in group.members], group, workers))
             except IclabError:
                 raise
             except Exception as error:
@@ -87,17 +84,18 @@ def plan_sweep(sweep: Sweep, store: str | Path | Store | None = None, workers: i
                 (base + workers * bytes_) / 2**20)
 
 
-def _measure(runs: list[Run], shared: bool, size: int, workers: int) -> tuple[float, float, int]:
+def _measure(runs: list[Run], group: Group, workers: int) -> tuple[float, float, int]:
     """Seconds to compile, seconds a model-step with all workers busy, bytes of a pack."""
     length = min(runs[0].training.record_every, runs[0].training.steps)
-    sample = [runs[i % len(runs)] for i in range(size * workers)]
+    sample = [runs[i % len(runs)] for i in range(group.size * workers)]
     short = [replace(run, training=replace(run.training, steps=length)) for run in sample]
     times = []
     for _ in range(2):
         began = time.perf_counter()
-        train_many(short, shared=shared, workers=workers)
+        train_many(short, width=group.width, shared=group.shared, workers=workers)
         times.append(time.perf_counter() - began)
-    return max(0.0, times[0] - times[1]), times[1] / (len(short) * length), pack_bytes(sample[:size], shared)
+    bytes_ = pack_bytes(sample[:group.size], group.shared)
+    return max(0.0, times[0] - times[1]), times[1] / (len(short) * length), bytes_
 
 
 def _test_seconds(sweep: Sweep, trial: Any) -> float:

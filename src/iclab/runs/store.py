@@ -12,7 +12,7 @@ import inspect
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,11 @@ class Store:
                     self._rows[row["trial"]] = row
         return self._rows
 
+    def finished(self, ids: Mapping[int, str | None]) -> dict[int, dict[str, Any]]:
+        """The rows of those trials, of some given by number and id, that need not be run again: all but the failed."""
+        known = self.rows()
+        return {i: known[name] for i, name in ids.items() if name in known and known[name]["status"] != "failed"}
+
     def all_rows(self) -> list[dict[str, Any]]:
         """Every row of every result file, those of trials measured twice among them."""
         found = []
@@ -151,6 +156,11 @@ class Store:
         for name in self.damaged():
             if name.split("-")[0] in trials:
                 self.files.remove("results", name)
+
+
+def as_store(place: str | Path | Store | None) -> Store | None:
+    """The store at a place, which may be one already, or none."""
+    return place if isinstance(place, Store) or place is None else Store(place)
 
 
 def check_writable(folder: str | Path) -> None:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from iclab.errors import IclabError, SpecError, require
-from iclab.parallel import Compiled, cores, each
+from iclab.parallel import Compiled, default_workers, each
 from iclab.prompts.randomness import Key
 from iclab.specs import canonical, replace
 from iclab.training.packing import (
@@ -62,7 +62,7 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
     starts = [None] * len(runs) if starts is None else list(starts)
     for run, start in zip(runs, starts, strict=True):
         _check_start(run, start, probe)
-    workers = workers or (cores() if len(jax.devices()) == 1 else 1)
+    workers = workers or default_workers()
     share = None if memory is None else memory // workers
     packs = [pack for group in by_structure(runs, starts)
              for pack in _fitting_packs(runs, starts, group, width, shared, probe, share)]
