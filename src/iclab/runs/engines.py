@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -173,7 +174,9 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
     try:
         if host and port.isdigit():  # Ray itself would go on asking a dead address for minutes
             socket.create_connection((host, int(port)), timeout=5).close()
-        ray.init(**options)
+        with warnings.catch_warnings():  # JAX warns of the fork by which Ray starts its own programs; it is followed by exec
+            warnings.filterwarnings("ignore", message=r"os\.fork\(\)", category=RuntimeWarning)
+            ray.init(**options)
     except Exception as error:  # each kind of address fails in its own way
         first = str(error).strip().splitlines()[0]
         raise IclabError(f"address must be that of a running Ray cluster, got {address!r} ({first})") from None
