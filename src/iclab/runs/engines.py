@@ -174,7 +174,7 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
     try:
         if host and port.isdigit():  # Ray itself would go on asking a dead address for minutes
             socket.create_connection((host, int(port)), timeout=5).close()
-        with warnings.catch_warnings():  # JAX warns of the fork by which Ray starts its own programs; it is followed by exec
+        with warnings.catch_warnings():  # JAX warns of the fork by which Ray starts its programs; an exec follows it
             warnings.filterwarnings("ignore", message=r"os\.fork\(\)", category=RuntimeWarning)
             ray.init(**options)
     except Exception as error:  # each kind of address fails in its own way
