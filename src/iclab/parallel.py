@@ -74,6 +74,11 @@ class Compiled:
         self._locks: dict[Any, threading.Lock] = {}
         self._lock = threading.Lock()
 
+    def of(self, function: Callable[..., Any], *args: Any) -> Any:
+        """`function` compiled for arguments of these structures and shapes."""
+        leaves, tree = jax.tree.flatten(args)
+        return self.get((function, tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)), function, *args)
+
     def get(self, name: Any, function: Callable[..., Any], *args: Any, **shardings: Any) -> Any:
         """`function` compiled for arguments like these; who asks while it is being made waits."""
         with self._lock:

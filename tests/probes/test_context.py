@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,13 +11,12 @@ from iclab import IclabError, replace
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes import model_errors
 from iclab.probes.context import context_errors
-from iclab.probes.errors import stacks
 
 
 def test_the_last_examples_of_a_long_prompt_are_a_short_prompt(trained_mamba, trained_linear):
     tests = [attacked_prompts("flip", fraction, prompt_length=30) for fraction in (0.3, 0.5)]
     for model in (trained_mamba[0], trained_linear[0]):
-        found = context_errors(model, stacks(tests)[0][1], (3, 10, 30), count=8000, seed=1)
+        found = context_errors([model], tests, (3, 10, 30), count=8000, seeds=[1])[0]
         whole = model_errors([model], tests, count=8000, seeds=[1])[0]
         np.testing.assert_allclose(found[:, 2], whole, atol=1e-3)
         short = model_errors([model], [replace(test, prompt_length=3) for test in tests], count=8000, seeds=[2])[0]
@@ -24,9 +25,7 @@ def test_the_last_examples_of_a_long_prompt_are_a_short_prompt(trained_mamba, tr
 
 def test_only_one_layer_can_be_asked(trained_mamba):
     deep = replace(trained_mamba[0].run, model=replace(trained_mamba[0].run.model, layers=2))
-    import dataclasses
-
     with pytest.raises(IclabError, match="one-layer gated model"):
-        context_errors(dataclasses.replace(trained_mamba[0], run=deep), attacked_prompts("flip", 0.3), (3,))
+        context_errors([dataclasses.replace(trained_mamba[0], run=deep)], [attacked_prompts("flip", 0.3)], (3,))
     with pytest.raises(IclabError, match=r"lengths must lie in \[1, 20\]"):
-        context_errors(trained_mamba[0], stacks([attacked_prompts("flip", 0.3)])[0][1], (30,))
+        context_errors(trained_mamba[:1], [attacked_prompts("flip", 0.3)], (30,))

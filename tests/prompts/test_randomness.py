@@ -27,7 +27,7 @@ def test_threefry_gives_the_published_words(counter, key, rounds, words):
 
 
 def test_words_are_uniform_and_uncorrelated():
-    bits = draw_bits(0, 4000, 10)
+    bits = draw_bits(as_key(0), 4000, 10)
     words = [np.asarray(word).ravel() for word in bits.tokens]
     for word in words:
         assert stats.kstest(word / 2.0**32, "uniform").pvalue > 1e-4
@@ -39,7 +39,7 @@ def test_words_are_uniform_and_uncorrelated():
 
 
 def test_choice_is_uniform():
-    drawn = np.asarray(choice(low_half(draw_bits(1, 3000, 10).tokens.third), 7))
+    drawn = np.asarray(choice(low_half(draw_bits(as_key(1), 3000, 10).tokens.third), 7))
     assert stats.chisquare(np.bincount(drawn.ravel(), minlength=7)).pvalue > 1e-4
     assert drawn.min() == 0
     assert drawn.max() == 6
@@ -64,10 +64,16 @@ def test_folding_many_numbers_equals_folding_each():
         assert (int(many.high[i]), int(many.low[i])) == (int(one.high), int(one.low))
 
 
+def test_folding_is_that_of_jax():
+    ours = fold(as_key(7), 5, 2)
+    theirs = jax.random.key_data(jax.random.fold_in(jax.random.fold_in(jax.random.key(7), 2), 5))
+    assert [int(word) for word in ours] == theirs.tolist()
+
+
 def test_a_jax_key_is_accepted():
-    a, b = draw_bits(jax.random.key(0), 2, 3), draw_bits(jax.random.key(1), 2, 3)
+    a, b = (draw_bits(as_key(jax.random.key(i)), 2, 3) for i in range(2))
     assert not np.array_equal(a.tokens.first, b.tokens.first)
-    old = draw_bits(jax.random.PRNGKey(0), 2, 3)
+    old = draw_bits(as_key(jax.random.PRNGKey(0)), 2, 3)
     np.testing.assert_array_equal(old.tokens.first, a.tokens.first)
 
 

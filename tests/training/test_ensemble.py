@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -72,7 +71,7 @@ def test_progress_reaches_the_whole(mixed_runs):
 def test_memory_does_not_grow_with_steps(tiny_run):
     def temporary(steps):
         state = jax.eval_shape(lambda: begin(tiny_run))
-        keys = jax.eval_shape(lambda: step_keys(jnp.uint32(0), jnp.uint32(0), steps))
+        keys = jax.eval_shape(lambda: step_keys(0, 0, steps))
         compiled = jax.jit(lambda s, k: stretch(tiny_run, s, k)).lower(state, keys).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 

@@ -7,7 +7,6 @@ z F <= 0: an output of exactly zero is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +23,10 @@ from iclab.prompts.randomness import Key, as_key, fold
 Predictor = Callable[[Prompt], Any]
 TEST_STREAM = 3
 TEST_BATCH = 500
+AT_ONCE = 4
+"""Most batches made by one call, to be read by every model that is judged on them."""
+IN_A_JOB = 5
+"""Most tests in a job: bits are drawn once for all of them."""
 
 
 class ErrorRate(NamedTuple):
@@ -35,6 +38,14 @@ class ErrorRate(NamedTuple):
     hinge: float
     """Mean of max(0, 1 - z F)."""
     prompts: int
+
+
+class Drawn(NamedTuple):
+    """What a model reads of a batch of prompts, and the truth."""
+
+    x: Float[Array, "batch tokens dimension"]
+    y: Float[Array, "batch tokens"]
+    label: Float[Array, " batch"]
 
 
 class Interval(NamedTuple):
@@ -54,9 +65,10 @@ def measure_error(predictor: Predictor, prompts: Any, *, count: int = 10_000, se
     require(count >= 1, "count", count, "be at least 1")
     require(0 <= seed < 2**32, "seed", seed, "be a whole number in [0, 2^32)")
     wrong, hinge = 0, 0.0
-    for number, start in enumerate(range(0, count, TEST_BATCH)):
+    keys = batch_keys(seed, -(-count // TEST_BATCH))
+    for key, start in zip(zip(*keys, strict=True), range(0, count, TEST_BATCH), strict=True):
         size = min(TEST_BATCH, count - start)
-        batch = _draw(prompts, jnp.uint32(seed), jnp.uint32(number), size).numpy()
+        batch = prompts.sample(Key(*key), size).numpy()
         scores = np.asarray(predictor(batch), dtype=float)
         if scores.shape != (size,):
             raise SpecError(f"predictor must return one score a prompt, shape ({size},), got shape {scores.shape}")
@@ -67,57 +79,57 @@ def measure_error(predictor: Predictor, prompts: Any, *, count: int = 10_000, se
     return ErrorRate(wrong / count, low, high, hinge / count, count)
 
 
-@partial(jax.jit, static_argnums=3)
-def _draw(prompts: Any, seed: Array, number: Array, size: int) -> Prompt:
-    return prompts.sample(fold(as_key(seed), number, TEST_STREAM), size)
-
-
-@partial(jax.jit, static_argnums=1)
-def batch_keys(seed: Array, batches: int) -> Key:
-    """The keys of the batches of a test; a program of its own, which all others need not compile."""
-    return fold(as_key(seed), jnp.arange(batches, dtype=jnp.uint32), TEST_STREAM)
-
-
-def _errors(model: Any, params: Any, tests: Any, keys: Key) -> Float[Array, "tests 2"]:
-    """Error and hinge of one model on each of a stack of test distributions, on the same random bits."""
-    batches = keys.high.shape[0]
-
-    def one_test(test: Any) -> Float[Array, " 2"]:
-        def body(carry: Any, key: Any) -> Any:
-            total, bits = carry
-            batch = test.prompts(bits)
-            outputs, _ = jax.vmap(model, in_axes=(None, 0))(params, batch)
-            margins = outputs * batch.label
-            wrong = jnp.where(margins > 0, 0.0, 1.0).mean()
-            total = total + jnp.stack([wrong, jnp.maximum(0.0, 1.0 - margins).mean()])
-            return (total, test.bits(key, TEST_BATCH)), None
-
-        start = (jnp.zeros(2), test.bits(jax.tree.map(lambda k: k[0], keys), TEST_BATCH))
-        ahead = jax.tree.map(lambda k: jnp.roll(k, -1), keys)
-        return jax.lax.scan(body, start, ahead)[0][0] / batches
-
-    return jax.lax.map(one_test, tests)
+def batch_keys(seed: int, batches: int) -> Key:
+    """The keys of the batches of a test."""
+    return fold(as_key(seed), np.arange(batches), TEST_STREAM)
 
 
 _compiled = Compiled()
 
 
-def errors_on(trained: Any, tests: Any, seed: int, count: int) -> Float[np.ndarray, "tests 2"]:
-    """Error and hinge of a trained run on a stack of test distributions; compiled once for each structure."""
-    keys = batch_keys(np.uint32(seed), -(-count // TEST_BATCH))
-    args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (trained.run.model, trained.params, tests, keys))
-    leaves, tree = jax.tree.flatten(args)
-    name = (tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
-    return np.asarray(_compiled.get(name, _errors, *args)(*args))
+def average(judge: Callable[..., Array], models: Sequence[Any], tests: Sequence[Any], seed: int, count: int
+            ) -> Float[np.ndarray, "models tests *values"]:
+    """Mean of `judge(model, params, batch)` over the batches of every test, for every trained run.
+
+    Drawing and judging are two programs, so a model and a test are compiled once each, not once for each pair of them;
+    and models that are judged together read the same prompts, drawn once.
+    """
+    batches = -(-count // TEST_BATCH)
+    at_once = next(n for n in range(AT_ONCE, 0, -1) if batches % n == 0)
+    keys = [Key(*words) for words in zip(*(word.reshape(-1, at_once) for word in batch_keys(seed, batches)),
+                                         strict=True)]
+    read, asked = _on_device([(model.run.model, model.params) for model in models]), _on_device(list(tests))
+    totals: dict[tuple[int, int], Any] = {}
+    for some in keys:
+        for j, test in enumerate(asked):
+            if j == 0 or test.prompt_length != asked[j - 1].prompt_length:
+                bits = jax.vmap(lambda key, test=test: test.bits(key, TEST_BATCH))(some)
+            batch = _compiled.of(_made, test, bits)(test, bits)
+            for i, args in enumerate(read):
+                value = _compiled.of(judge, *args, batch)(*args, batch)
+                totals[i, j] = value if some is keys[0] else totals[i, j] + value
+    return np.stack([np.stack([np.asarray(totals[i, j]) / len(keys) for j in range(len(asked))])
+                     for i in range(len(read))])
 
 
-def stacks(tests: Sequence[Any]) -> list[tuple[list[int], Any]]:
-    """Tests that differ only in numbers, stacked: their places in the list and the stack."""
-    groups: dict[Any, list[int]] = {}
-    for index, test in enumerate(tests):
-        groups.setdefault(jax.tree.structure(test), []).append(index)
-    return [(group, jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(tests[i] for i in group)))
-            for group in groups.values()]
+def _on_device(trees: list[Any]) -> list[Any]:
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), trees)
+
+
+def _made(test: Any, bits: Any) -> Drawn:
+    """The prompts of some batches as one. The bits come from a program of their own: XLA would work them out again for
+    every coordinate of a token, and they are the same for all tests of a length."""
+    prompts = jax.vmap(test.prompts)(bits)
+    return Drawn(*(field.reshape(-1, *field.shape[2:]) for field in (prompts.x, prompts.y, prompts.label)))
+
+
+def wrong_and_hinge(model: Any, params: Any, batch: Drawn) -> Float[Array, " 2"]:
+    """How many of a batch are wrong, and the mean of max(0, 1 - z F)."""
+    def output(x: Array, y: Array) -> Array:
+        return model.apply(params, model.embedding.columns(x, y))[0]
+
+    margins = jax.vmap(output)(batch.x, batch.y) * batch.label
+    return jnp.stack([jnp.where(margins > 0, 0.0, 1.0).mean(), jnp.maximum(0.0, 1.0 - margins).mean()])
 
 
 def model_errors(models: Sequence[Any], tests: Sequence[Any], *, count: int = 10_000,
@@ -125,21 +137,34 @@ def model_errors(models: Sequence[Any], tests: Sequence[Any], *, count: int = 10
                  progress: Callable[[int, int], None] | None = None) -> Float[np.ndarray, "models tests"]:
     """Error (or `hinge`) of many trained runs on many test distributions, compiled.
 
-    Tests that differ only in numbers share a program; run i draws its test prompts with `seeds[i]`, the same bits in
-    every test. `count` is rounded up to whole batches of 500. `progress(done, total)` is called as jobs finish.
+    Run i draws its test prompts with `seeds[i]`, the same random bits in every test. `count` is rounded up to whole
+    batches of 500. `progress(done, total)` is called as jobs finish.
     """
-    seeds = list(range(len(models))) if seeds is None else list(seeds)
     column = {"error": 0, "hinge": 1}[measure]
-    result = np.full((len(models), len(tests)), np.nan)
-    jobs = [(row, group, stacked) for group, stacked in stacks(tests) for row in range(len(models))]
+    return averages(wrong_and_hinge, models, tests, count, seeds, progress)[..., column]
 
-    def job(item: Any) -> None:
-        row, group, stacked = item
-        result[row, group] = errors_on(models[row], stacked, seeds[row], count)[:, column]
 
-    for done, _ in enumerate(each(job, jobs), 1):
+def averages(judge: Callable[..., Array], models: Sequence[Any], tests: Sequence[Any], count: int,
+             seeds: Sequence[int] | None = None, progress: Callable[[int, int], None] | None = None
+             ) -> Float[np.ndarray, "models tests *values"]:
+    """`average` of many models side by side, those of one seed together."""
+    seeds = list(range(len(models))) if seeds is None else list(seeds)
+    rows = {seed: [i for i, mine in enumerate(seeds) if mine == seed] for seed in seeds}
+    jobs = [(seed, slice(first, first + IN_A_JOB)) for first in range(0, len(tests), IN_A_JOB) for seed in rows]
+
+    def job(item: tuple[int, slice]) -> np.ndarray:
+        seed, some = item
+        return average(judge, [models[i] for i in rows[seed]], tests[some], seed, count)
+
+    result: np.ndarray | None = None
+    for done, (number, values) in enumerate(each(job, jobs), 1):
+        seed, some = jobs[number]
+        if result is None:
+            result = np.empty((len(models), len(tests), *values.shape[2:]))
+        result[rows[seed], some] = values
         if progress is not None:
             progress(done, len(jobs))
+    assert result is not None
     return result
 
 

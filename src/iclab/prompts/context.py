@@ -78,7 +78,7 @@ class Family:
 
     def bits(self, key: Key | Array | int, batch: int) -> Bits:
         """The randomness of a batch."""
-        return draw_bits(key, batch, self.prompt_length + 1)
+        return draw_bits(as_key(key), batch, self.prompt_length + 1)
 
     def prompts(self, bits: Bits) -> Prompt:
         """The batch of prompts that the bits determine."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from iclab.errors import SpecError
 from iclab.probes import bayes_predictor, information_floor, measure_error
-from iclab.probes.errors import errors_on, stacks
+from iclab.probes.errors import average, wrong_and_hinge
 from iclab.training import Trained
 
 MEASURES = ("error", "hinge", "loss", "floor", "bayes")
@@ -25,8 +25,7 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
     sound = trained.status == "trained"
     outputs = np.full((len(tests), len(FROM_OUTPUTS)), np.nan)
     if sound and any(name in FROM_OUTPUTS for name in names):
-        for group, stacked in stacks(tests):
-            outputs[group] = errors_on(trained, stacked, seed, prompts)
+        outputs[:] = average(wrong_and_hinge, [trained], tests, seed, prompts)[0]
     found = []
     for number, test in enumerate(tests):
         values: dict[str, Any] = {}

@@ -90,7 +90,7 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory") 
                                   "pass the run it was trained with")
     elif canonical(run) != canonical(saved):
         raise CheckpointError(f"checkpoint {path!r} was trained with another spec than the run given")
-    shapes = jax.eval_shape(begin, run)
+    shapes = jax.eval_shape(lambda: begin(run))
     try:
         params = _restored("params", shapes.params, tensors)
         optimizer = _restored("optimizer", shapes.optimizer, tensors)

@@ -30,10 +30,12 @@ from iclab.training.packing import (
     shares_data,
     stack,
 )
-from iclab.training.run import Run
-from iclab.training.sgd import Batch, Probe, State, pipelined, sgd_step, starting_state, step_keys, stretch
+from iclab.training.run import Run, Training
+from iclab.training.sgd import Batch, Probe, State, init_key, pipelined, sgd_step, starting_state, step_keys, stretch
 from iclab.training.trained import Trained, named
 
+STRETCH = 50
+"""Steps of one call of a compiled program: its length is part of it, so most runs take the same."""
 Progress = Callable[[int, int], None]
 """`(steps done, steps in all)`, over all runs."""
 Recorded = Callable[[int, Callable[[], Trained]], None]
@@ -153,7 +155,7 @@ class _Program:
         self.compiled = Compiled()
 
     def advance(self, own: Any, source: Any, keys: Key, state: State) -> tuple[State, Any, Any]:
-        """One step of all runs for each key, their mean losses, and what the probe sees then."""
+        """One step of all runs for each key, the losses of every step, and what the probe sees then."""
         if self.shared:
             state, loss = _shared_stretch(own, source, keys, state)
         else:
@@ -181,14 +183,22 @@ class _Program:
     def bytes(self, pack: Pack) -> int:
         """Memory that a pack needs while it is trained, by the compiler's own account."""
         own, source = pack.parts()
-        length = min(pack.runs[0].training.record_every, pack.runs[0].training.steps)
-        keys, state = step_keys(source[1], jnp.uint32(0), length), _begin(own, pack.dimension)
+        length = self.call_length(pack.runs[0].training, 0)
+        keys, state = step_keys(source[1], 0, length), _begin(own, pack.dimension)
         used = self.program(own, source, keys, state).memory_analysis()
         return self.shards * (used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes)
 
+    def call_length(self, training: Training, done: int) -> int:
+        """Steps of the next call: up to the next record when something is looked at there, else up to the next whole
+        `STRETCH`, which runs of most schedules share."""
+        every = training.record_every
+        fits = self.probe is None and (every % STRETCH == 0 or STRETCH % every == 0)
+        cut = STRETCH if fits else every
+        return min(cut - done % cut, training.steps - done)
+
     def train(self, pack: Pack, meter: _Meter, stopped: Callable[[], bool],
               recorded: Recorded | None = None) -> dict[int, Trained]:
-        """Train a pack, stretch by stretch."""
+        """Train a pack, call by call."""
         own, source = pack.parts()
         training, begun = pack.runs[0].training, pack.starts[0]
         steps: list[int] = [] if begun is None else [int(step) for step in begun.steps]
@@ -199,28 +209,35 @@ class _Program:
             meter.add(steps[-1] * len(set(pack.members)))
             state = stack([State(start.params, start.optimizer, jnp.uint32(steps[-1]))
                             for start in pack.starts if start is not None])
-        while (done := steps[-1] if steps else 0) < training.steps:
+        done, every = steps[-1] if steps else 0, training.record_every
+        losses = np.zeros((len(pack.runs), 0))
+        while done < training.steps:
             if stopped():
                 raise Interrupted
-            length = min(training.record_every - done % training.record_every, training.steps - done)
-            keys = step_keys(source[1], jnp.uint32(done), length)
+            length = self.call_length(training, done)
+            keys = step_keys(source[1], done, length)
             state, loss, probed = self.program(own, source, keys, state)(own, source, keys, state)
-            steps.append(done + length)
-            records.append(jax.tree.map(np.asarray, (loss, probed)))
+            done += length
+            losses = np.concatenate([losses, np.asarray(loss)], axis=1)
+            ends = [end for end in range(done - losses.shape[1] + 1, done + 1)
+                    if end % every == 0 or end == training.steps]
+            for end in ends:
+                here, losses = np.split(losses, [losses.shape[1] - (done - end)], axis=1)
+                steps.append(end)
+                records.append((here.mean(axis=1), jax.tree.map(np.asarray, probed)))
             meter.add(length * len(set(pack.members)))
-            if recorded is not None and steps[-1] < training.steps:
+            if recorded is not None and losses.shape[1] == 0 and done < training.steps:
                 for member in dict.fromkeys(pack.members):
                     now = partial(_unpack, pack, state, tuple(steps), tuple(records))
                     recorded(member, lambda member=member, now=now: now()[member])
         return _unpack(pack, state, steps, records)
 
 
-@partial(jax.jit, static_argnums=1)
 def _begin(own: Any, dimension: int) -> State:
-    """Starting weights of all runs; one program for all prompts of a dimension."""
+    """Starting weights of all runs. Not one program: its parts are the same for most models and compiled once."""
     model, training, init_seed = own
-    return jax.vmap(lambda model, training, seed: starting_state(model, training, seed, dimension))(
-        model, training, init_seed)
+    return jax.vmap(lambda model, training, key: starting_state(model, training, key, dimension))(
+        model, training, init_key(init_seed))
 
 
 @lru_cache(maxsize=64)

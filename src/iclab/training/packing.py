@@ -47,8 +47,8 @@ class Pack:
 
     def parts(self) -> tuple[Any, Any]:
         """What each run has of its own, stacked; and where the prompts come from, stacked unless it is shared."""
-        # The number of steps steers the loop from outside; runs of any length share a program.
-        own = stack([(run.model, replace(run.training, steps=1), run.init_seed) for run in self.runs])
+        # How many steps and where they are recorded is steered from outside; runs of any schedule share a program.
+        own = stack([(run.model, replace(run.training, steps=1, record_every=1), run.init_seed) for run in self.runs])
         sources = [(run.prompts, run.data_seed) for run in self.runs]
         return own, jax.tree.map(jnp.asarray, sources[0]) if self.shared else stack(sources)
 

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from iclab.prompts.randomness import Key, as_key, fold, jax_key
+from iclab.prompts.randomness import Key, fold, jax_key, seed_key
 from iclab.training.losses import LOSSES
 from iclab.training.run import Run, Training
 
@@ -30,12 +31,17 @@ class State(NamedTuple):
 
 def begin(run: Run) -> State:
     """The state before the first step."""
-    return starting_state(run.model, run.training, run.init_seed, run.prompts.dimension)
+    return starting_state(run.model, run.training, init_key(run.init_seed), run.prompts.dimension)
 
 
-def starting_state(model: Any, training: Training, init_seed: Any, dimension: int) -> State:
+def init_key(init_seed: Any) -> Array:
+    """The key of the starting weights, in JAX's form; one a seed."""
+    return jax_key(fold(seed_key(init_seed), 0, INIT_STREAM))
+
+
+def starting_state(model: Any, training: Training, key: Array, dimension: int) -> State:
     """The state before the first step, of a model that reads inputs of this dimension."""
-    params = model.init(jax_key(fold(as_key(init_seed), 0, INIT_STREAM)), dimension)
+    params = model.init(key, dimension)
     return State(params, training.transformation().init(params), jnp.uint32(0))
 
 
@@ -53,17 +59,12 @@ def batch_loss(run: Run, params: Any, batch: Batch) -> Float[Array, ""]:
     return jax.vmap(loss)(outputs, batch.label).mean()
 
 
-@partial(jax.jit, static_argnums=2)
-def step_keys(data_seeds: Int[Array, "*runs"], first: Array, steps: int) -> Key:
+def step_keys(data_seeds: Any, first: int, steps: int) -> Key:
     """The keys of `steps` batches: functions of the data seed and the step alone, so a resumed run sees the same data.
 
-    A program of its own: inside the loop XLA would work them out again for every token, and every program that made
-    its own keys would take half a second longer to compile.
+    Seeds of several runs give a row each.
     """
-    def of(seed: Array) -> Key:
-        return fold(as_key(seed), first + jnp.arange(steps, dtype=jnp.uint32), DATA_STREAM)
-
-    return jax.vmap(of)(data_seeds) if jnp.ndim(data_seeds) else of(data_seeds)
+    return fold(seed_key(np.asarray(data_seeds)[..., None]), first + np.arange(steps), DATA_STREAM)
 
 
 def make_batch(run: Run, bits: Any) -> Batch:
@@ -79,13 +80,13 @@ def sgd_step(run: Run, state: State, batch: Batch) -> tuple[State, Float[Array, 
     return State(optax.apply_updates(state.params, updates), optimizer, state.step + 1), loss
 
 
-def stretch(run: Run, state: State, keys: Key) -> tuple[State, Float[Array, ""]]:
-    """Take one step for each key; also the mean of their losses."""
+def stretch(run: Run, state: State, keys: Key) -> tuple[State, Float[Array, " steps"]]:
+    """Take one step for each key; also the loss of each."""
     return pipelined(run, partial(sgd_step, run), state, keys)
 
 
 def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], state: State, keys: Key
-              ) -> tuple[State, Float[Array, "*runs"]]:
+              ) -> tuple[State, Float[Array, "*runs steps"]]:
     """Scan `step` over the batches of `source`: bits are drawn two steps ahead, the batch made of them one step ahead.
 
     What travels in the loop's carry is written to memory once. Drawn where it is used, XLA would fuse the making of a
@@ -106,4 +107,4 @@ def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], 
     start = (state, make_batch(source, here), ahead)
     two_ahead = jax.tree.map(lambda words: jnp.roll(words, -2), keys)
     (state, _, _), losses = jax.lax.scan(body, start, two_ahead)
-    return state, losses.mean(axis=0)
+    return state, jnp.moveaxis(losses, 0, -1)

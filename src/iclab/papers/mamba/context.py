@@ -19,8 +19,7 @@ from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import SIZES, attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.probes import seed_interval
-from iclab.probes.context import all_context_errors
-from iclab.probes.errors import stacks
+from iclab.probes.context import context_errors
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 from iclab.training import Trained
@@ -43,7 +42,7 @@ def measure(models: Sequence[Trained], seeds: Sequence[int], member: str, prompt
     """Errors for every number of context examples."""
     lengths = LENGTHS[member]
     tests = [attacked_prompts("flip", fraction, prompt_length=max(lengths)) for fraction in FRACTIONS[member]]
-    return all_context_errors(models, stacks(tests)[0][1], lengths, count=prompts, seeds=seeds)
+    return context_errors(models, tests, lengths, count=prompts, seeds=seeds)
 
 
 def needed(lengths: Sequence[int], errors: Float[np.ndarray, "... lengths"]) -> Float[np.ndarray, ...]:

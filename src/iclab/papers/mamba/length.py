@@ -18,8 +18,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run, training_prompts
 from iclab.probes import information_floor, seed_interval
-from iclab.probes.context import all_context_errors
-from iclab.probes.errors import stacks
+from iclab.probes.context import context_errors
 from iclab.runs.store import run_id
 from iclab.specs import replace, to_json
 from iclab.theory.mamba import tolerated_fraction_mamba
@@ -45,7 +44,7 @@ def measure(models: Sequence[Trained], seeds: Sequence[int], prompts: int
             ) -> Float[np.ndarray, "seeds fractions lengths"]:
     """Errors for every test fraction and prompt length."""
     tests = [attacked_prompts("flip", fraction, prompt_length=max(LENGTHS)) for fraction in FRACTIONS]
-    return all_context_errors(models, stacks(tests)[0][1], LENGTHS, count=prompts, seeds=seeds)
+    return context_errors(models, tests, LENGTHS, count=prompts, seeds=seeds)
 
 
 def floors() -> Float[np.ndarray, "fractions lengths"]:
