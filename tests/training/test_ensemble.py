@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from iclab import replace, train, train_many
-from iclab.training.sgd import begin, step_keys, stretch
+from iclab.training.sgd import AHEAD, Loop, begin, fill, step_keys, stretch
 
 
 def close(a, b, tolerance):
@@ -70,9 +70,9 @@ def test_progress_reaches_the_whole(mixed_runs):
 
 def test_memory_does_not_grow_with_steps(tiny_run):
     def temporary(steps):
-        state = jax.eval_shape(lambda: begin(tiny_run))
-        keys = jax.eval_shape(lambda: step_keys(0, 0, steps))
-        compiled = jax.jit(lambda s, k: stretch(tiny_run, s, k)).lower(state, keys).compile()
+        batch = fill(tiny_run.prompts, tiny_run.model.embedding, tiny_run.training.batch_size, step_keys(0, 0, AHEAD))
+        loop, keys = Loop(begin(tiny_run), *batch), step_keys(0, AHEAD, steps)
+        compiled = jax.jit(lambda loop, keys: stretch(tiny_run, loop, keys)).lower(loop, keys).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
     per_step = (temporary(2000) - temporary(1000)) / 1000

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from scipy import stats
 
 from iclab.errors import SpecError, require
@@ -46,6 +46,7 @@ class Drawn(NamedTuple):
     x: Float[Array, "batch tokens dimension"]
     y: Float[Array, "batch tokens"]
     label: Float[Array, " batch"]
+    outlier: Bool[Array, "batch tokens"]
 
 
 class Interval(NamedTuple):
@@ -120,7 +121,7 @@ def _made(test: Any, bits: Any) -> Drawn:
     """The prompts of some batches as one. The bits come from a program of their own: XLA would work them out again for
     every coordinate of a token, and they are the same for all tests of a length."""
     prompts = jax.vmap(test.prompts)(bits)
-    return Drawn(*(field.reshape(-1, *field.shape[2:]) for field in (prompts.x, prompts.y, prompts.label)))
+    return Drawn(*(field.reshape(-1, *field.shape[2:]) for field in (getattr(prompts, name) for name in Drawn._fields)))
 
 
 def wrong_and_hinge(model: Any, params: Any, batch: Drawn) -> Float[Array, " 2"]:

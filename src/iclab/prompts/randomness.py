@@ -18,7 +18,8 @@ from jaxtyping import Array, Float, Int, UInt32
 from iclab.errors import require
 
 # The upper counter word tells apart what the bits of one key are for.
-FIRST_PAIR, SECOND_PAIR, CELL_COUNTER, KEY_COUNTER = 0, 1, 2, 3
+# 0 and 1: the first and the second pair of a token's words; 2: a prompt's words; 3: a prompt's key.
+CELL_COUNTER = 2
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 
 
@@ -104,13 +105,15 @@ def fold(key: Key, number: Any, stream: int = 0) -> Key:
 @partial(jax.jit, static_argnums=(1, 2))
 def draw_bits(key: Key, batch: int, tokens: int) -> Bits:
     """The randomness of `batch` prompts of `tokens` tokens each."""
-    counter = jnp.arange(batch * tokens, dtype=jnp.uint32).reshape(batch, tokens)
-    pairs = (threefry(key, np.uint32(pair), counter) for pair in (FIRST_PAIR, SECOND_PAIR))
-    words = TokenWords(*(word for pair in pairs for word in pair))
-    prompts = jnp.arange(batch, dtype=jnp.uint32)
-    mine, shared = threefry(key, np.uint32(CELL_COUNTER), prompts)
-    return Bits(words, mine, jnp.broadcast_to(shared[0], mine.shape),
-                Key(*threefry(key, np.uint32(KEY_COUNTER), prompts)))
+    # One call for everything, which is written out once in the compiled program: the words of the tokens, and in a last
+    # column those of the prompt.
+    prompt, token = jnp.arange(batch, dtype=jnp.uint32)[:, None], jnp.arange(tokens + 1, dtype=jnp.uint32)
+    of_prompt, pair = token == tokens, jnp.arange(2, dtype=jnp.uint32)[:, None, None]
+    high = jnp.where(of_prompt, pair + CELL_COUNTER, pair)
+    first, second = threefry(key, high, jnp.where(of_prompt, prompt, prompt * tokens + token)[None])
+    words = TokenWords(first[0, :, :-1], second[0, :, :-1], first[1, :, :-1], second[1, :, :-1])
+    mine, shared = first[0, :, -1], second[0, :, -1]
+    return Bits(words, mine, jnp.broadcast_to(shared[0], mine.shape), Key(first[1, :, -1], second[1, :, -1]))
 
 
 def low_half(word: UInt32[Array, "*s"]) -> UInt32[Array, "*s"]:

@@ -31,7 +31,20 @@ from iclab.training.packing import (
     stack,
 )
 from iclab.training.run import Run, Training
-from iclab.training.sgd import Batch, Probe, State, init_key, pipelined, sgd_step, starting_state, step_keys, stretch
+from iclab.training.sgd import (
+    AHEAD,
+    Batch,
+    Loop,
+    Probe,
+    State,
+    fill,
+    init_key,
+    pipelined,
+    sgd_step,
+    starting_state,
+    step_keys,
+    stretch,
+)
 from iclab.training.trained import Trained, named
 
 STRETCH = 50
@@ -154,38 +167,48 @@ class _Program:
         self.axes = (0, None if shared else 0)
         self.compiled = Compiled()
 
-    def advance(self, own: Any, source: Any, keys: Key, state: State) -> tuple[State, Any, Any]:
+    def advance(self, own: Any, source: Any, keys: Key, loop: Loop) -> tuple[Loop, Any, Any]:
         """One step of all runs for each key, the losses of every step, and what the probe sees then."""
         if self.shared:
-            state, loss = _shared_stretch(own, source, keys, state)
+            loop, loss = _shared_stretch(own, source, keys, loop)
         else:
-            state, loss = jax.vmap(lambda own, source, keys, state: stretch(run_of(own, source), state, keys))(
-                own, source, keys, state)
+            loop, loss = jax.vmap(lambda own, source, keys, loop: stretch(run_of(own, source), loop, keys))(
+                own, source, keys, loop)
         if self.probe is None:
-            return state, loss, None
+            return loop, loss, None
         look = jax.vmap(lambda own, source, params: self.probe(run_of(own, source), params), in_axes=(*self.axes, 0))
-        return state, loss, named(look(own, source, state.params))
+        return loop, loss, named(look(own, source, loop.state.params))
 
-    def program(self, own: Any, source: Any, keys: Key, state: Any) -> Any:
+    def program(self, own: Any, source: Any, keys: Key, loop: Any) -> Any:
         """`advance` compiled once for each number of keys; over several devices each computes its share of the runs."""
-        args = own, source, keys, state
+        args = own, source, keys, loop
         length = jax.tree.leaves(keys)[0].shape[-1]
         if self.shards == 1:
             return self.compiled.get(length, self.advance, *args)
         mesh = jax.make_mesh((self.shards,), ("runs",), axis_types=(jax.sharding.AxisType.Auto,))
         over_runs = jax.sharding.PartitionSpec("runs")
         drawn = jax.sharding.PartitionSpec() if self.shared else over_runs
-        specs = over_runs, drawn, drawn, over_runs
-        split = jax.shard_map(self.advance, mesh=mesh, in_specs=specs, out_specs=over_runs, check_vma=False)
-        placed = tuple(jax.sharding.NamedSharding(mesh, spec) for spec in specs)
-        return self.compiled.get(length, split, *args, in_shardings=placed, out_shardings=placed[0])
+        travels: Any = Loop(over_runs, drawn, drawn)  # type: ignore[arg-type]
+        specs, made = (over_runs, drawn, drawn, travels), (travels, over_runs, over_runs)
+        split = jax.shard_map(self.advance, mesh=mesh, in_specs=specs, out_specs=made, check_vma=False)
+        at = partial(jax.tree.map, lambda spec: jax.sharding.NamedSharding(mesh, spec))
+        return self.compiled.get(length, split, *args, in_shardings=at(specs), out_shardings=at(made))
+
+    def begin(self, pack: Pack, own: Any, source: Any, state: State, done: int) -> Loop:
+        """The loop before a step, with the batches drawn that are on their way then."""
+        prompts, seeds = source
+        embedding = own[0].embedding
+        if self.shared:
+            embedding = jax.tree.map(lambda leaf: leaf[0], embedding)
+        args = prompts, embedding, step_keys(seeds, done, AHEAD)
+        return Loop(state, *_fillers.of(_filler(pack.runs[0].training.batch_size, self.shared), *args)(*args))
 
     def bytes(self, pack: Pack) -> int:
         """Memory that a pack needs while it is trained, by the compiler's own account."""
         own, source = pack.parts()
-        length = self.call_length(pack.runs[0].training, 0)
-        keys, state = step_keys(source[1], 0, length), _begin(own, pack.dimension)
-        used = self.program(own, source, keys, state).memory_analysis()
+        loop = self.begin(pack, own, source, _begin(own, pack.dimension), 0)
+        keys = step_keys(source[1], AHEAD, self.call_length(pack.runs[0].training, 0))
+        used = self.program(own, source, keys, loop).memory_analysis()
         return self.shards * (used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes)
 
     def call_length(self, training: Training, done: int) -> int:
@@ -211,12 +234,13 @@ class _Program:
                             for start in pack.starts if start is not None])
         done, every = steps[-1] if steps else 0, training.record_every
         losses = np.zeros((len(pack.runs), 0))
+        loop = self.begin(pack, own, source, state, done)
         while done < training.steps:
             if stopped():
                 raise Interrupted
             length = self.call_length(training, done)
-            keys = step_keys(source[1], done, length)
-            state, loss, probed = self.program(own, source, keys, state)(own, source, keys, state)
+            keys = step_keys(source[1], done + AHEAD, length)
+            loop, loss, probed = self.program(own, source, keys, loop)(own, source, keys, loop)
             done += length
             losses = np.concatenate([losses, np.asarray(loss)], axis=1)
             ends = [end for end in range(done - losses.shape[1] + 1, done + 1)
@@ -228,9 +252,21 @@ class _Program:
             meter.add(length * len(set(pack.members)))
             if recorded is not None and losses.shape[1] == 0 and done < training.steps:
                 for member in dict.fromkeys(pack.members):
-                    now = partial(_unpack, pack, state, tuple(steps), tuple(records))
+                    now = partial(_unpack, pack, loop.state, tuple(steps), tuple(records))
                     recorded(member, lambda member=member, now=now: now()[member])
-        return _unpack(pack, state, steps, records)
+        return _unpack(pack, loop.state, steps, records)
+
+
+_fillers = Compiled()
+
+
+@lru_cache(maxsize=64)
+def _filler(batch_size: int, shared: bool) -> Any:
+    """`fill` for all runs; the same program for all models that read prompts of a structure."""
+    def filled(prompts: Any, embedding: Any, keys: Key) -> Any:
+        return fill(prompts, embedding, batch_size, keys)
+
+    return filled if shared else jax.vmap(filled)
 
 
 def _begin(own: Any, dimension: int) -> State:
@@ -267,11 +303,11 @@ def _unpack(pack: Pack, state: State, steps: Sequence[int], records: Sequence[An
     return finished
 
 
-def _shared_stretch(own: Any, source: Any, keys: Key, state: State) -> tuple[State, Any]:
+def _shared_stretch(own: Any, source: Any, keys: Key, loop: Loop) -> tuple[Loop, Any]:
     """`stretch` for runs that read the same prompts: each batch is drawn once."""
     first = run_of(jax.tree.map(lambda leaf: leaf[0], own), source)
 
     def step(state: State, batch: Batch) -> tuple[State, Any]:
         return jax.vmap(lambda own, state: sgd_step(run_of(own, source), state, batch))(own, state)
 
-    return pipelined(first, step, state, keys)
+    return pipelined(first, step, loop, keys)

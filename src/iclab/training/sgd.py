@@ -67,10 +67,34 @@ def step_keys(data_seeds: Any, first: int, steps: int) -> Key:
     return fold(seed_key(np.asarray(data_seeds)[..., None]), first + np.arange(steps), DATA_STREAM)
 
 
-def make_batch(run: Run, bits: Any) -> Batch:
-    """The batch that some random bits determine, as the model reads it."""
-    prompts = run.prompts.prompts(bits)
-    return Batch(jax.vmap(run.model.embedding.columns)(prompts.x, prompts.y), prompts.label)
+class Loop(NamedTuple):
+    """What travels from step to step: the state, the batch that it reads next, the bits of the batch after that.
+
+    What travels is written to memory once. Drawn where it is used, XLA would fuse the making of a token into each of
+    its 31 coordinates and the making of the batch into every product that reads it.
+    """
+
+    state: State
+    batch: Batch
+    ahead: Any
+
+
+AHEAD = 2
+"""A step draws the bits of the batch that is read so many steps later."""
+
+
+def make_batch(prompts: Any, embedding: Any, bits: Any) -> Batch:
+    """The batch that some random bits determine, as a model with this embedding reads it."""
+    drawn = prompts.prompts(bits)
+    return Batch(jax.vmap(embedding.columns)(drawn.x, drawn.y), drawn.label)
+
+
+def fill(prompts: Any, embedding: Any, batch_size: int, keys: Key) -> tuple[Batch, Any]:
+    """The first batch and the bits of the second, by their keys."""
+    # In one call: written twice they would be compiled twice.
+    bits = jax.vmap(lambda key: prompts.bits(key, batch_size))(keys)
+    here, ahead = (jax.tree.map(lambda words, i=i: words[i], bits) for i in range(AHEAD))
+    return make_batch(prompts, embedding, here), ahead
 
 
 def sgd_step(run: Run, state: State, batch: Batch) -> tuple[State, Float[Array, ""]]:
@@ -80,31 +104,18 @@ def sgd_step(run: Run, state: State, batch: Batch) -> tuple[State, Float[Array, 
     return State(optax.apply_updates(state.params, updates), optimizer, state.step + 1), loss
 
 
-def stretch(run: Run, state: State, keys: Key) -> tuple[State, Float[Array, " steps"]]:
-    """Take one step for each key; also the loss of each."""
-    return pipelined(run, partial(sgd_step, run), state, keys)
+def stretch(run: Run, loop: Loop, keys: Key) -> tuple[Loop, Float[Array, " steps"]]:
+    """Take one step for each key, the key of a batch two steps ahead; also the loss of each."""
+    return pipelined(run, partial(sgd_step, run), loop, keys)
 
 
-def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], state: State, keys: Key
-              ) -> tuple[State, Float[Array, "*runs steps"]]:
-    """Scan `step` over the batches of `source`: bits are drawn two steps ahead, the batch made of them one step ahead.
+def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], loop: Loop, keys: Key
+              ) -> tuple[Loop, Float[Array, "*runs steps"]]:
+    """Scan `step` over the batches of `source`."""
+    def body(loop: Loop, key: Key) -> tuple[Loop, Array]:
+        state, loss = step(loop.state, loop.batch)
+        batch = make_batch(source.prompts, source.model.embedding, loop.ahead)
+        return Loop(state, batch, source.prompts.bits(key, source.training.batch_size)), loss
 
-    What travels in the loop's carry is written to memory once. Drawn where it is used, XLA would fuse the making of a
-    token into each of its 31 coordinates and the making of the batch into every product that reads it.
-    """
-
-    def bits(key: Key) -> Any:
-        return source.prompts.bits(key, source.training.batch_size)
-
-    def body(carry: tuple[State, Batch, Any], key: Key) -> tuple[tuple[State, Batch, Any], Array]:
-        state, batch, ahead = carry
-        state, loss = step(state, batch)
-        return (state, make_batch(source, ahead), bits(key)), loss
-
-    # The first two batches' bits in one call: written twice they would be compiled twice.
-    first_two = jax.tree.map(lambda words: words[jnp.arange(2) % words.shape[0]], keys)
-    here, ahead = (jax.tree.map(lambda words, i=i: words[i], jax.vmap(bits)(first_two)) for i in (0, 1))
-    start = (state, make_batch(source, here), ahead)
-    two_ahead = jax.tree.map(lambda words: jnp.roll(words, -2), keys)
-    (state, _, _), losses = jax.lax.scan(body, start, two_ahead)
-    return state, jnp.moveaxis(losses, 0, -1)
+    loop, losses = jax.lax.scan(body, loop, keys)
+    return loop, jnp.moveaxis(losses, 0, -1)

@@ -3,48 +3,55 @@
 The paper lists the others as extensions and measures none. Rule, ours, written before the run: at outlier fraction 0.6
 under flip the two models whose gate also weighs the example itself (Mamba, and Mamba-2 with its step on the input) stay
 within 0.02 of the floor; every model that can only forget the past errs above 0.4. Each learns at its own best rate,
-the one with the least training loss over two seeds of a short training, from the same five.
-Cost: 7 programs to compile, 70 short and 35 longer trainings, about 45 s (half of it GLA's).
+the one with the least training loss over two seeds of a short training, from the same four.
+Cost: 7 programs to compile, 56 short and 56 longer trainings, about 35 s (half of it GLA's).
 Expect (full scale): error at 0.6 below .001 for Mamba and Mamba-2 with its step on the input, .76 and more for others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
+from jaxtyping import Array, Float
 
 from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
-from iclab.probes import gate_profile, information_floor, seed_interval
+from iclab.probes import information_floor, seed_interval
+from iclab.probes.errors import Drawn, averages
 from iclab.runs.results import Results
+from iclab.runs.store import run_id
 from iclab.runs.sweep import Sweep
-from iclab.specs import to_json
+from iclab.specs import replace, to_json
+from iclab.training import Trained
 
 MEMBERS = ("mamba", "mamba2_step", "linear", "retnet", "gated_retention", "mamba2", "gla")
 FILTERS = ("mamba", "mamba2_step")
 """Those whose intake depends on the token: they can refuse the present, the others only forget the past."""
-RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
+RATES = (0.03, 0.1, 0.3, 1.0)
 FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
 JUDGED = 0.6
 EXCESS_ALLOWED, BROKEN = 0.02, 0.4
-SEARCH_STEPS = {"quick": 200, "full": 400}
-STEPS = {"quick": 500, "full": 2_000}
-SEEDS = {"quick": 3, "full": 5}
+SEARCH_STEPS = {"quick": 100, "full": 200}
+STEPS = {"quick": 400, "full": 1_000}
+SEEDS = {"quick": 4, "full": 8}
 PROMPTS = {"quick": 1_000, "full": 4_000}
 STATEMENT = ("Only a gate that weighs the example itself filters outliers; gates that merely forget the past leave the "
              "model as breakable as the linear Transformer.")
 
 
-def gate_gap(trained: Any, test: Any, seed: int) -> dict[str, float]:
-    """Mean gates of clean and of poisoned examples, over all positions."""
-    gates = gate_profile(trained, test, count=500, seed=seed)
-    means = [values[np.isfinite(values)] for values in (gates.clean, gates.poisoned)]
-    return {name: float(values.mean()) if len(values) else np.nan
-            for name, values in zip(("gate_clean", "gate_poisoned"), means, strict=True)}
+def error_and_gates(model: Any, params: Any, batch: Drawn) -> Float[Array, " 3"]:
+    """Error, and the mean gates of clean and of poisoned examples over all positions."""
+    outputs, seen = jax.vmap(lambda x, y: model.apply(params, model.embedding.columns(x, y)))(batch.x, batch.y)
+    gates, outlier = seen.gates[:, 0, :-1], batch.outlier[:, :-1]
+    means = [jnp.sum(gates * mask) / jnp.maximum(jnp.sum(mask), 1) for mask in (~outlier, outlier)]
+    return jnp.stack([jnp.where(outputs * batch.label > 0, 0.0, 1.0).mean(), *means])
 
 
 def search(seeds: list[int], steps: int) -> Sweep:
@@ -59,12 +66,10 @@ def best_rates(results: Results) -> dict[str, float]:
     return {member: sound.filter(pl.col("model.member") == member)["training.learning_rate"][0] for member in MEMBERS}
 
 
-def attack(seeds: list[int], steps: int, rates: dict[str, float], prompts: int) -> Sweep:
-    """Every member at its best rate, under flip at every outlier fraction."""
-    settings = [{"model.member": member, "training.learning_rate": rate} for member, rate in rates.items()]
-    return Sweep(base=one_layer_run("mamba", steps), settings=settings, seeds=seeds, prompts=prompts,
-                 test=attacked_prompts("flip", JUDGED), grid={"test.outlier_fraction": FRACTIONS},
-                 measure=("error", "loss", gate_gap), name="mamba.family")
+def measure(models: Sequence[Trained], seeds: Sequence[int], prompts: int
+            ) -> Float[np.ndarray, "models fractions 3"]:
+    """Errors and gates under flip at every outlier fraction."""
+    return averages(error_and_gates, models, [attacked_prompts("flip", f) for f in FRACTIONS], prompts, seeds)
 
 
 def checks(errors: dict[str, Any]) -> list[Check]:
@@ -79,14 +84,19 @@ def checks(errors: dict[str, Any]) -> list[Check]:
 def run(lab: Lab) -> Outcome:
     """Find the rates, attack, judge."""
     seeds = lab.seeds(SEEDS[lab.scale])
+    steps, prompts = STEPS[lab.scale], PROMPTS[lab.scale]
     rates = best_rates(lab.sweep(search(seeds, SEARCH_STEPS[lab.scale])))
-    results = lab.sweep(attack(seeds, STEPS[lab.scale], rates, PROMPTS[lab.scale]))
+    base = one_layer_run("mamba", steps)
+    models = lab.train([run for member, rate in rates.items() for run in per_seed(
+        replace(base, model=replace(base.model, member=member), training=replace(base.training, learning_rate=rate)),
+        seeds)])
 
-    def curve(member: str, name: str) -> np.ndarray:
-        mine = results.frame.filter(pl.col("model.member") == member)
-        return np.array(mine[name].to_list(), float).reshape(len(FRACTIONS), len(seeds)).T
+    def compute() -> list:
+        return measure(models, seeds * len(MEMBERS), prompts).tolist()
 
-    errors = {member: curve(member, "error") for member in MEMBERS}
+    kept = np.array(lab.store.recall("mamba-family", [[m.run for m in models], prompts], compute))
+    found = dict(zip(MEMBERS, kept.reshape(len(MEMBERS), len(seeds), len(FRACTIONS), 3), strict=True))
+    errors = {member: values[..., 0] for member, values in found.items()}
     at = FRACTIONS.index(JUDGED)
     judged = checks({member: values[:, at] for member, values in errors.items()})
     plot = error_figure("mamba.family", "The family under flipped outliers",
@@ -99,16 +109,16 @@ def run(lab: Lab) -> Outcome:
                         "outlier fraction at test")
     rows = []
     for member in MEMBERS:
-        clean, poisoned = curve(member, "gate_clean")[:, at].mean(), curve(member, "gate_poisoned")[:, at].mean()
+        clean, poisoned = found[member][:, at, 1:].mean(axis=0)
         low, high = (seed_interval(errors[member][:, i]) for i in (at, FRACTIONS.index(0.8)))
         rows.append((member, f"{rates[member]:g}", f"{low.mean:.3f} [{max(low.low, 0):.3f}, {low.high:.3f}]",
                      f"{high.mean:.3f} [{max(high.low, 0):.3f}, {high.high:.3f}]", f"{clean:.3f}", f"{poisoned:.3f}"))
     table = Table("mamba.family", "Errors under flip, and the mean gates of clean and poisoned examples at 0.6",
                   ("model", "best rate", "error at 0.6", "error at 0.8", "gate, clean", "gate, poisoned"), rows)
     claim = Claim(id="mamba.family", statement=STATEMENT, place="li2025mamba, appendix E.6; ours", checks=judged,
-                  conditions=[], settings={"training": to_json(one_layer_run("mamba", STEPS[lab.scale])),
+                  conditions=[], settings={"training": to_json(base),
                                            "rates": rates}, seeds=seeds,
-                  runs=results.frame["run"].unique(maintain_order=True).to_list(), scale=lab.scale)
+                  runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     worst = max(FILTERS, key=lambda member: errors[member][:, at].mean())
     least = min((m for m in MEMBERS if m not in FILTERS), key=lambda member: errors[member][:, at].mean())
     return Outcome(

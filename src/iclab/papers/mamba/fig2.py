@@ -1,6 +1,6 @@
 """Figure 2: error of one-layer Mamba and the linear Transformer against the outlier fraction, three label rules.
 
-Cost: 32 trainings of 10,000 steps and 15 million test prompts, about a minute and a half on 2 cores.
+Cost: 24 trainings of 10,000 steps and 10 million test prompts, about 45 s on 2 cores.
 Expect (full scale): Mamba at 0.8 about .012 / .006 / .006 (flip / target / random), floor .0058; the linear Transformer
 .19 / .50 / .81 at 0.4 / 0.5 / 0.6 under flip.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.papers.entries import Entry, Lab, Outcome
-from iclab.papers.mamba.robustness import MODELS, SIZES, VARIANTS, Robustness, measure
+from iclab.papers.mamba.robustness import SIZES, VARIANTS, measure
 from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run
 from iclab.probes import seed_interval
 from iclab.specs import to_json
@@ -17,28 +17,26 @@ from iclab.specs import to_json
 NAMES = {"flip": "label flipping", "target": "targeted labelling", "random": "random labelling"}
 
 
-def panels(result: Robustness, variant: str) -> list[Panel]:
-    """One panel a label rule."""
-    return [Panel(f"({letter}) {NAMES[rule]}", FRACTIONS,
-                  [Curve(model, result.errors[variant][model][:, index]) for model in MODELS],
-                  floor=result.floor, bayes=result.bayes)
-            for index, (letter, rule) in enumerate(zip("ABC", RULES, strict=True))]
-
-
 def run(lab: Lab) -> Outcome:
     """Draw the figure as the paper has it, then the two questions it leaves open."""
     result = measure(lab)
     size = SIZES[lab.scale]
-    captions = {
-        "paper": "As in the paper's figure 2; test outliers are three times as large as in training (it does not say).",
-        "same_scale": "The same models when test outliers are only as large as in training: one of the three unseen "
-                      "directions barely moves the gate, and flipped examples get through.",
-        "few_tasks": "Trained on U = 1 shift (6 of 30 tasks), tested on all tasks: unseen tasks keep an error even "
-                     "without outliers.",
-    }
-    plots = [error_figure(f"mamba.fig2.{variant}", f"{VARIANTS[variant]}", captions[variant],
-                          panels(result, variant), x_label="outlier fraction at test")
-             for variant in VARIANTS]
+
+    def panel(title: str, variant: str, rule: int = 0) -> Panel:
+        return Panel(title, FRACTIONS, [Curve(model, values[:, rule]) for model, values in
+                                        result.errors[variant].items()], floor=result.floor, bayes=result.bayes)
+
+    plots = [
+        error_figure("mamba.fig2.paper", VARIANTS["paper"],
+                     "As in the paper's figure 2; test outliers are three times as large as in training (it does not "
+                     "say).", [panel(f"({letter}) {NAMES[rule]}", "paper", index) for index, (letter, rule)
+                               in enumerate(zip("ABC", RULES, strict=True))], "outlier fraction at test"),
+        error_figure("mamba.fig2.beside", "What the figure leaves open, under flip",
+                     "Left: test outliers only as large as in training: one of the three unseen directions barely "
+                     "moves the gate, and flipped examples get through. Right: trained on U = 1 shift (6 of 30 tasks), "
+                     "tested on all: unseen tasks keep an error even without outliers.",
+                     [panel(VARIANTS[variant], variant) for variant in ("same_scale", "few_tasks")],
+                     "outlier fraction at test")]
 
     def said(variant: str, model: str, rule: str, fraction: float) -> str:
         interval = seed_interval(result.at(variant, model, rule, fraction))

@@ -33,7 +33,7 @@ DELTAS = {"mamba": 0.2, "linear": 0.02}
 CLEAN = {"mamba": (0.9, 0.6, 0.4, 0.3), "linear": (0.9, 0.75, 0.6, 0.5)}
 """Values of 1 - p_a; with more outliers the linear Transformer's loss never falls to the target."""
 AXES: dict[str, dict[str, Sequence[float]]] = {
-    "quick": {"beta": (2.5, 4.0), "M1": (4, 6), "l_tr": (10, 20), "eta": (0.5, 2.0)},
+    "quick": {"beta": (2.5, 4.0), "M1": (6, 12), "l_tr": (10, 20), "eta": (0.5, 2.0)},
     "full": {"beta": (2.0, 2.5, 3.0, 4.0), "M1": (4, 6, 8, 12), "l_tr": (10, 20, 40), "eta": (0.5, 1.0, 2.0)},
 }
 THEORY = {"mamba": {"1 - p_a": -1.0, "beta": -2.0, "M1": 1.0, "l_tr": 0.0, "eta": -1.0},
@@ -56,7 +56,8 @@ def a_run(member: str, axis: str, value: float) -> Run:
     patterns = int(value) if axis == "M1" else 6
     prompts: dict[str, Any] = {"outlier_fraction": 1 - value if axis == "1 - p_a" else 0.4,
                                "pattern_norm": value if axis == "beta" else 3.0, "relevant_patterns": patterns,
-                               "prompt_length": int(value) if axis == "l_tr" else 20, "tasks": "all"}
+                               "prompt_length": int(value) if axis == "l_tr" else 20,
+                               "tasks": f"cyclic:{patterns - 1}"}
     return replace(base, prompts=replace(base.prompts, **prompts), model=replace(base.model, init_scale=DELTAS[member]),
                    training=Training(steps=STEPS[member], learning_rate=rate, record_every=10))
 

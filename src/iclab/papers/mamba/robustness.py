@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -12,22 +14,24 @@ from iclab.papers.entries import Lab, per_seed
 from iclab.papers.mamba.settings import FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
 from iclab.probes import bayes_predictor, information_floor, measure_error, model_errors
 from iclab.runs.store import run_id
-from iclab.training import Run, Trained
+from iclab.training import Trained
 from iclab.training.ensemble import Progress
 
 MODELS = ("mamba", "linear")
 VARIANTS = {
     "paper": "U = 5, kappa_a' = 3 kappa_a",
-    "same_scale": "U = 5, kappa_a' = kappa_a",
-    "few_tasks": "U = 1, kappa_a' = 3 kappa_a",
+    "same_scale": "U = 5, kappa_a' = kappa_a, flip",
+    "few_tasks": "U = 1, kappa_a' = 3 kappa_a, flip",
 }
+"""The figure itself, under every rule; and two questions that it leaves open, under flip."""
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """Errors for each variant and model, of shape (seeds, rules, fractions), and what the prompts allow."""
+    """Errors for each variant and model, and what the prompts allow."""
 
     errors: dict[str, dict[str, Float[np.ndarray, "seeds rules fractions"]]]
+    """Under all rules for the variant `paper`, under the first alone (flip) for the others."""
     floor: Float[np.ndarray, " fractions"]
     bayes: Float[np.ndarray, " fractions"]
     """Error of the Bayes predictor that ignores poisoned labels; the same under every rule."""
@@ -40,11 +44,12 @@ class Robustness:
 
 
 def rule_errors(trained: Sequence[Trained], seeds: Sequence[int], prompts: int, scale_factor: float = 3.0,
-                progress: Progress | None = None) -> Float[np.ndarray, "seeds rules fractions"]:
-    """Errors of one model's seeds under every label rule and outlier fraction."""
-    tests = [attacked_prompts(rule, fraction, scale_factor) for rule in RULES for fraction in FRACTIONS]
+                rules: Sequence[str] = RULES, progress: Progress | None = None
+                ) -> Float[np.ndarray, "models rules fractions"]:
+    """Errors of models, with a test seed each, under these label rules at every outlier fraction."""
+    tests = [attacked_prompts(rule, fraction, scale_factor) for rule in rules for fraction in FRACTIONS]
     errors = model_errors(trained, tests, count=prompts, seeds=seeds, progress=progress)
-    return errors.reshape(len(seeds), len(RULES), len(FRACTIONS))
+    return errors.reshape(len(trained), len(rules), len(FRACTIONS))
 
 
 def references(prompts: int) -> tuple[list[float], list[float]]:
@@ -55,20 +60,24 @@ def references(prompts: int) -> tuple[list[float], list[float]]:
 
 
 def measure(lab: Lab) -> Robustness:
-    """Train both models on many and on few tasks; measure their errors under every rule and fraction."""
+    """Train both models on all tasks, Mamba on few; measure their errors."""
     size = SIZES[lab.scale]
     seeds = lab.seeds(size.seeds)
-    errors: dict[str, dict[str, np.ndarray]] = {}
-    run_ids: dict[str, None] = {}
-    for variant, (shifts, factor) in {"paper": (5, 3.0), "same_scale": (5, 1.0), "few_tasks": (1, 3.0)}.items():
-        for model in MODELS:
-            runs = per_seed(one_layer_run(model, size.steps, shifts), seeds)
-            run_ids |= dict.fromkeys(run_id(run) for run in runs)
+    many = [run for model in MODELS for run in per_seed(one_layer_run(model, size.steps), seeds)]
+    few = per_seed(one_layer_run("mamba", size.steps, shifts=1), seeds)
 
-            def compute(runs: list[Run] = runs, factor: float = factor) -> list:
-                return rule_errors(lab.train(runs), seeds, size.prompts, factor, lab.progress).tolist()
+    def compute() -> list[Any]:
+        trained = lab.train([*many, *few])
+        full, ask = trained[:len(many)], partial(rule_errors, prompts=size.prompts, progress=lab.progress)
+        # Models of one seed read the same prompts, drawn once: all that are asked the same are asked together.
+        flip = ask(trained, seeds * 3, rules=RULES[:1])
+        others = ask(full, seeds * 2, rules=RULES[1:])
+        return [np.concatenate([flip[:len(many)], others], axis=1).tolist(), flip[len(many):].tolist(),
+                ask(full, seeds * 2, scale_factor=1.0, rules=RULES[:1]).tolist()]
 
-            kept = lab.store.recall("mamba-robustness", [runs, factor, size.prompts], compute)
-            errors.setdefault(variant, {})[model] = np.array(kept)
+    paper, few_tasks, same_scale = (np.array(part).reshape(-1, len(seeds), *np.shape(part)[1:]) for part in
+                                    lab.store.recall("mamba-robustness", [many, few, size.prompts], compute))
+    errors = {"paper": dict(zip(MODELS, paper, strict=True)), "same_scale": dict(zip(MODELS, same_scale, strict=True)),
+              "few_tasks": {"mamba": few_tasks[0]}}
     floor, bayes = lab.store.recall("mamba-references", size.prompts, lambda: references(size.prompts))
-    return Robustness(errors, np.array(floor), np.array(bayes), seeds, list(run_ids))
+    return Robustness(errors, np.array(floor), np.array(bayes), seeds, [str(run_id(run)) for run in [*many, *few]])
