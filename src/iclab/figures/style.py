@@ -13,6 +13,8 @@ COLOURS = {
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer", "retnet": "RetNet", "gated_retention": "Gated Retention",
          "mamba2": "Mamba-2", "mamba2_step": "Mamba-2, step on input", "gla": "GLA"}
 SPARE = ("#3a7ca5", "#d9a404", "#7a5195", "#ef5675", "#4f772d", "#8d99ae")
+CLEAN, POISONED = "#4f9d69", "#c1292e"
+"""Examples without and with an outlier."""
 FLOOR = {"color": "#555555", "linestyle": (0, (1, 1.5)), "linewidth": 1.6, "label": "information floor"}
 BAYES = {"color": "#999999", "linestyle": (0, (5, 2)), "linewidth": 1.0, "label": "Bayes predictor"}
 RC: Any = {

@@ -98,6 +98,8 @@ class Entry:
     title: str
     place: str
     run: Callable[[Lab], Outcome]
+    aliases: tuple[str, ...] = ()
+    """What the same thing is called elsewhere: figures of the workshop paper that the full one took over."""
 
     @property
     def paper(self) -> str:
@@ -106,23 +108,24 @@ class Entry:
 
 
 def all_entries() -> dict[str, Entry]:
-    """Every entry, in order of paper and file: each module below `papers/` that defines `ENTRY`."""
+    """Every entry, figures and tables before claims: each module below `papers/` that defines `ENTRY`."""
     found = {}
     for module in pkgutil.walk_packages(papers.__path__, papers.__name__ + "."):
         if module.name.count(".") >= 3:
             entry = getattr(importlib.import_module(module.name), "ENTRY", None)
             if entry is not None:
                 found[entry.id] = entry
-    return found
+    return dict(sorted(found.items(), key=lambda item: (item[1].paper, item[1].kind == "claim", item[0])))
 
 
 def chosen_entries(ids: Sequence[str]) -> list[Entry]:
-    """The entries with these ids, all of them when none is named; an unknown id is refused."""
+    """The entries with these ids or aliases, all of them when none is named; an unknown id is refused."""
     entries = all_entries()
+    known = entries | {alias: entry for entry in entries.values() for alias in entry.aliases}
     for name in ids:
-        if name not in entries:
-            raise IclabError(f"id must be one of {', '.join(entries)}, got {name!r}")
-    return [entries[name] for name in dict.fromkeys(ids)] if ids else list(entries.values())
+        if name not in known:
+            raise IclabError(f"id must be one of {', '.join(known)}, got {name!r}")
+    return list({known[name].id: known[name] for name in ids}.values()) if ids else list(entries.values())
 
 
 def per_seed(run: Run, seeds: Sequence[int]) -> list[Run]:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -40,7 +39,7 @@ def _wrong_by_length(lengths: tuple[int, ...]) -> Any:
         tokens = batch.y.shape[1]
         # Example i (the query is the last token) counts when fewer than n others stand between it and the query.
         seen = (jnp.arange(tokens)[None] >= tokens - 1 - jnp.asarray(lengths)[:, None]).astype(float)
-        _, inside = jax.vmap(lambda x, y: model.apply(params, model.embedding.columns(x, y)))(batch.x, batch.y)
+        _, inside = batch.seen(model, params)
         parts = inside.gates[:, 0] * inside.scores[:, 0] * batch.y
         margins = jnp.einsum("bt,nt->bn", parts, seen) * batch.label[:, None]
         return jnp.where(margins > 0, 0.0, 1.0).mean(axis=0)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 from scipy import stats
 
 from iclab.errors import SpecError, require
@@ -47,6 +47,11 @@ class Drawn(NamedTuple):
     y: Float[Array, "batch tokens"]
     label: Float[Array, " batch"]
     outlier: Bool[Array, "batch tokens"]
+    pattern: Int[Array, "batch tokens"]
+
+    def seen(self, model: Any, params: Any) -> Any:
+        """The model's outputs on the batch, and its named intermediates."""
+        return jax.vmap(lambda x, y: model.apply(params, model.embedding.columns(x, y)))(self.x, self.y)
 
 
 class Interval(NamedTuple):
@@ -126,10 +131,7 @@ def _made(test: Any, bits: Any) -> Drawn:
 
 def wrong_and_hinge(model: Any, params: Any, batch: Drawn) -> Float[Array, " 2"]:
     """How many of a batch are wrong, and the mean of max(0, 1 - z F)."""
-    def output(x: Array, y: Array) -> Array:
-        return model.apply(params, model.embedding.columns(x, y))[0]
-
-    margins = jax.vmap(output)(batch.x, batch.y) * batch.label
+    margins = batch.seen(model, params)[0] * batch.label
     return jnp.stack([jnp.where(margins > 0, 0.0, 1.0).mean(), jnp.maximum(0.0, 1.0 - margins).mean()])
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Bool, Float
+
+from iclab.probes.errors import Drawn, average, averages
 
 
 class ScoreMass(NamedTuple):
@@ -20,28 +24,64 @@ class ScoreMass(NamedTuple):
 class GateProfile(NamedTuple):
     """Gate values in each layer by distance from the query, nearest first (li2025mamba, corollary 2)."""
 
-    clean: Float[np.ndarray, "layers examples"]
-    poisoned: Float[np.ndarray, "layers examples"]
+    clean: Float[np.ndarray, "*models layers examples"]
+    poisoned: Float[np.ndarray, "*models layers examples"]
+
+
+class Decay(NamedTuple):
+    """A geometric law `first * ratio^(j - 1)` for the gate of the j-th nearest example, and how well it fits."""
+
+    first: float
+    ratio: float
+    explained: float
+    """R^2 of the line through the logarithms."""
+
+    def at(self, count: int) -> Float[np.ndarray, " count"]:
+        """The law's values at the nearest `count` examples."""
+        return self.first * self.ratio ** np.arange(count)
 
 
 def score_mass(trained: Any, prompts: Any, *, count: int = 1000, seed: int = 0) -> ScoreMass:
     """Score mass on same- and other-pattern context examples."""
-    batch = prompts.sample(seed, count)
-    _, seen = trained.look(batch)
-    scores, pattern = seen.scores[:, :, :-1], np.asarray(batch.pattern)
-    same = (pattern[:, :-1] == pattern[:, -1:])[:, None]
-    return ScoreMass((scores * same).sum(-1).mean(0), (scores * ~same).sum(-1).mean(0))
+    return ScoreMass(*average(masses, [trained], [prompts], seed, count)[0, 0])
+
+
+def masses(model: Any, params: Any, batch: Drawn) -> Float[Array, "2 layers"]:
+    """`ScoreMass` of one batch."""
+    scores = batch.seen(model, params)[1].scores[:, :, :-1]
+    same = (batch.pattern[:, :-1] == batch.pattern[:, -1:])[:, None]
+    return jnp.stack([(scores * mask).sum(-1).mean(0) for mask in (same, ~same)])
 
 
 def gate_profile(trained: Any, prompts: Any, *, count: int = 1000, seed: int = 0) -> GateProfile:
     """Mean gate of clean and of poisoned examples by distance; NaN where no such example stood."""
-    batch = prompts.sample(seed, count)
-    _, seen = trained.look(batch)
-    gates, outlier = seen.gates[:, :, -2::-1], np.asarray(batch.outlier)[:, -2::-1][:, None]
+    return GateProfile(*(part[0] for part in gate_profiles([trained], prompts, count=count, seeds=[seed])))
 
-    def mean_where(mask: np.ndarray) -> np.ndarray:
-        number = mask.sum(0)
-        return np.where(number > 0, (gates * mask).sum(0) / np.maximum(number, 1), np.nan)
 
-    return GateProfile(mean_where(~outlier), mean_where(outlier))
+def gate_profiles(models: Sequence[Any], prompts: Any, *, count: int = 1000, seeds: Sequence[int] | None = None
+                  ) -> GateProfile:
+    """`gate_profile` of many models of one depth."""
+    clean, number_clean, poisoned, number_poisoned = np.moveaxis(
+        averages(_gate_sums, models, [prompts], count, seeds)[:, 0], 1, 0)
 
+    def mean(total: np.ndarray, number: np.ndarray) -> np.ndarray:
+        return np.where(number > 0, total / np.maximum(number, 1e-12), np.nan)
+
+    return GateProfile(mean(clean, number_clean), mean(poisoned, number_poisoned))
+
+
+def _gate_sums(model: Any, params: Any, batch: Drawn) -> Float[Array, "4 layers examples"]:
+    gates, outlier = batch.seen(model, params)[1].gates[:, :, -2::-1], batch.outlier[:, -2::-1][:, None]
+
+    def total_and_number(mask: Bool[Array, "batch 1 examples"]) -> list[Array]:
+        return [(gates * mask).mean(0), jnp.broadcast_to(mask.mean(0), gates.shape[1:])]
+
+    return jnp.stack([*total_and_number(~outlier), *total_and_number(outlier)])
+
+
+def fit_decay(gates: Float[np.ndarray, " examples"]) -> Decay:
+    """The geometric law of gates by distance, nearest first: a line through their logarithms."""
+    j, logs = np.arange(len(gates)), np.log(gates)
+    slope, start = np.polyfit(j, logs, 1)
+    rest = logs - (start + slope * j)
+    return Decay(float(np.exp(start)), float(np.exp(slope)), float(1 - rest.var() / logs.var()))

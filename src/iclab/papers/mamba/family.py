@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
@@ -48,7 +47,7 @@ STATEMENT = ("Only a gate that weighs the example itself filters outliers; gates
 
 def error_and_gates(model: Any, params: Any, batch: Drawn) -> Float[Array, " 3"]:
     """Error, and the mean gates of clean and of poisoned examples over all positions."""
-    outputs, seen = jax.vmap(lambda x, y: model.apply(params, model.embedding.columns(x, y)))(batch.x, batch.y)
+    outputs, seen = batch.seen(model, params)
     gates, outlier = seen.gates[:, 0, :-1], batch.outlier[:, :-1]
     means = [jnp.sum(gates * mask) / jnp.maximum(jnp.sum(mask), 1) for mask in (~outlier, outlier)]
     return jnp.stack([jnp.where(outputs * batch.label > 0, 0.0, 1.0).mean(), *means])

@@ -64,4 +64,4 @@ def run(lab: Lab) -> Outcome:
 
 
 ENTRY = Entry("mamba.fig2", "figure", "Error against outlier fraction: Mamba and linear Transformer",
-              "li2025mamba, figure 2", run)
+              "li2025mamba, figure 2", run, aliases=("workshop.fig1",))

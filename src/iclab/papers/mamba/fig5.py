@@ -1,0 +1,15 @@
+"""Figure 5: score mass in the second and third layer of the three-layer Mamba along training. Cost: none of its own."""
+
+from __future__ import annotations
+
+from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.papers.mamba.attention import figure_outcome
+
+
+def run(lab: Lab) -> Outcome:
+    """Draw the figure."""
+    return figure_outcome(lab, "mamba.fig5", (1, 2))
+
+
+ENTRY = Entry("mamba.fig5", "figure", "Score mass along training, second and third layer", "li2025mamba, figure 5", run,
+              aliases=("workshop.fig4",))

@@ -1,0 +1,59 @@
+"""Claim `mamba.position`: outliers next to the query hurt Mamba most, the linear Transformer wherever they are.
+
+Rule, written before the run, for table 1's models under targeted labels at three times the training scale: Mamba's
+accuracy with outliers far from the query is at least that with outliers anywhere (less 0.005), which is above that with
+outliers close; the linear Transformer's three accuracies differ by at most 0.02. Cost: none of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.papers.claims import Check, Claim
+from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.papers.mamba.deep import DEEP, deep_run
+from iclab.papers.mamba.settings import attacked_prompts
+from iclab.papers.mamba.table1 import FRACTION, measure, percent
+from iclab.probes import seed_interval
+from iclab.specs import to_json
+
+RULE, FACTOR = "target", 3.0
+SLACK, FLAT = 0.005, 0.02
+STATEMENT = ("Mamba is most accurate with outliers far from the query and least with outliers close to it; the linear "
+             "Transformer does not care.")
+
+
+def checks(mamba: Float[np.ndarray, "seeds 3"], linear: Float[np.ndarray, "seeds 3"]) -> list[Check]:
+    """The rule above, on accuracies far, random, close."""
+    return [Check.of("Mamba: far less random", seed_interval(mamba[:, 0] - mamba[:, 1]), ">=", -SLACK),
+            Check.of("Mamba: random less close", seed_interval(mamba[:, 1] - mamba[:, 2]), ">", 0.0),
+            Check.of("linear Transformer: largest less least of the three",
+                     seed_interval(linear.max(axis=1) - linear.min(axis=1)), "<=", FLAT)]
+
+
+def run(lab: Lab) -> Outcome:
+    """Judge the claim."""
+    found, size = measure(lab), DEEP[lab.scale]
+    mamba, linear = (found.at(model, RULE, FACTOR) for model in ("mamba", "linear"))
+    flip = found.at("linear", "flip", FACTOR)
+    claim = Claim(id="mamba.position", statement=STATEMENT, place="li2025mamba, table 1", checks=checks(mamba, linear),
+                  conditions=[], settings={"training": to_json(deep_run("mamba", size.steps)),
+                                           "test": to_json(attacked_prompts(RULE, FRACTION, FACTOR)),
+                                           "prompts": size.prompts},
+                  seeds=lab.seeds(size.seeds), runs=found.runs, scale=lab.scale,
+                  notes=["The paper does not give its label rule. Under flip Mamba's order is the same and its fall "
+                         "deeper, but the linear Transformer is not flat: far, random, close "
+                         + ", ".join(f"{percent(flip[:, i])} %" for i in range(3)) + "."])
+    return Outcome(
+        shown="Each check with a 95 % interval over seeds; the accuracies are table 1.",
+        paper="Mamba is very sensitive to where outliers stand, because gates decay with distance and outliers near "
+              "the query push the clean examples away from it; the linear Transformer is much less affected.",
+        measured=f"Verdict: {claim.verdict}. Under targeted labels, far / random / close: Mamba "
+                 + " / ".join(percent(mamba[:, i]) for i in range(3)) + " %, linear Transformer "
+                 + " / ".join(percent(linear[:, i]) for i in range(3)) + " %.",
+        claim=claim, seeds=claim.seeds, settings=claim.settings)
+
+
+ENTRY = Entry("mamba.position", "claim", "Where outliers stand matters to Mamba, not to the linear Transformer",
+              "li2025mamba, table 1", run)
