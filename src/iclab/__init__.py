@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         score_mass,
         seed_interval,
     )
+    from iclab.probes.attack_search import Attack, Budget, attack_error, worst_attack
     from iclab.prompts import Classification, Prompt, from_labelled
     from iclab.runs.results import stored_results
     from iclab.runs.store import Store
@@ -33,6 +34,7 @@ _HOME = {
     "iclab.models": ("GatedAttention", "LabelEmbedding"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
+    "iclab.probes.attack_search": ("Attack", "Budget", "attack_error", "worst_attack"),
     "iclab.prompts": ("Classification", "Prompt", "from_labelled"),
     "iclab.figures.phase": ("phase_diagram",),
     "iclab.runs.results": ("stored_results",),
@@ -43,10 +45,11 @@ _HOME = {
     "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
 }
 __all__ = [
-    "CheckpointError", "Classification", "Draws", "GatedAttention", "IclabError", "LabelEmbedding", "Prompt", "Run",
-    "SpecError", "Store", "Sweep", "Trained", "Training", "bayes_predictor", "from_labelled", "gate_profile",
-    "information_floor", "load_checkpoint", "measure_error", "model_errors", "phase_diagram", "read_sweep", "replace",
-    "save_checkpoint", "score_mass", "seed_interval", "stored_results", "train", "train_many",
+    "Attack", "Budget", "CheckpointError", "Classification", "Draws", "GatedAttention", "IclabError", "LabelEmbedding",
+    "Prompt", "Run", "SpecError", "Store", "Sweep", "Trained", "Training", "attack_error", "bayes_predictor",
+    "from_labelled", "gate_profile", "information_floor", "load_checkpoint", "measure_error", "model_errors",
+    "phase_diagram", "read_sweep", "replace", "save_checkpoint", "score_mass", "seed_interval", "stored_results",
+    "train", "train_many", "worst_attack",
 ]
 
 

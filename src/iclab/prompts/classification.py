@@ -152,6 +152,12 @@ class Classification(Family):
         mixed = rows if self.pattern_mixtures is None else np.asarray(self.pattern_mixtures, float) @ rows
         return float(self.pattern_norm) * mixed
 
+    def outliers(self) -> Float[np.ndarray, "directions dimension"]:
+        """The outlier directions v of training, unit vectors, one a row."""
+        basis = pattern_basis(self.dimension, self.rotation_seed, self.basis)
+        first = self.relevant_patterns + self.irrelevant_patterns
+        return (np.eye(self.dimension) if basis is None else basis)[first:first + self.outlier_patterns]
+
 
 def _in_unit_ball(key: Key, shape: tuple[int, ...]) -> Float[Array, "tokens dimension"]:
     """Uniform points in the unit ball, one a token."""

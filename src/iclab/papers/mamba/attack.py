@@ -1,0 +1,127 @@
+"""Figure `mamba.attack`, ours: the worst attack within a budget, found by search, on the models of figure 2.
+
+Beyond the paper, which attacks with three fixed directions. The attacker poisons 30 % of the examples with one vector u
+and chooses it, the label rule and the placement: (a) inside theorem 2 (combinations of the training outliers with a
+coefficient sum of at least 0.3, norm between one and three times the training scale); (b) any combination of them, norm
+up to three times the training scale; (c) any direction at all, norm likewise. What was found at 30 % is then tried at
+other fractions. Cost: 24 searches of 9 rules and placements, about 12 s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from iclab.figures.plots import Curve, Panel, error_figure
+from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.papers.mamba.settings import RULES, SIZES, attacked_prompts, one_layer_run, training_prompts
+from iclab.papers.mamba.trained import one_layer_models
+from iclab.parallel import each
+from iclab.probes import information_floor, model_errors, seed_interval
+from iclab.probes.attack_search import Budget, attack_error, worst_attack
+from iclab.specs import to_json
+
+SEARCHED_AT = 0.3
+FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+SCALE = float(training_prompts().outlier_scale)
+BUDGETS = {
+    "inside theorem 2": Budget(3 * SCALE, SCALE, least_sum=0.3),
+    "span of the training outliers": Budget(3 * SCALE),
+    "any direction": Budget(3 * SCALE, free=True),
+}
+MODELS = ("mamba", "linear")
+NAMES = {"mamba": "Mamba", "linear": "linear Transformer"}
+SEEDS = {"quick": 2, "full": 4}
+EFFORT: dict[str, dict[str, int]] = {"quick": {"steps": 10, "starts": 2, "searched": 128, "count": 2_000},
+                                     "full": {"steps": 20, "starts": 3, "searched": 256, "count": 4_000}}
+
+
+def found(lab: Lab) -> dict[str, Any]:
+    """The worst attack of each budget on each model, its errors at every fraction; and the paper's attacks."""
+    seeds, effort = lab.seeds(SEEDS[lab.scale]), EFFORT[lab.scale]
+    models = {name: one_layer_models(lab, name, len(seeds)) for name in MODELS}
+
+    def compute() -> dict[str, Any]:
+        jobs = [(budget, name, i) for budget in BUDGETS for name in MODELS for i in range(len(seeds))]
+
+        def job(item: tuple[str, str, int]) -> dict[str, Any]:
+            budget, name, i = item
+            model, seed = models[name][i], seeds[i]
+            attack = worst_attack(model, attacked_prompts("flip", SEARCHED_AT), BUDGETS[budget], seed=seed, **effort)
+            errors = [attack_error(model, attacked_prompts("flip", fraction), attack, count=effort["count"], seed=seed)
+                      for fraction in FRACTIONS]
+            return {"rule": attack.rule, "placement": attack.placement, "norm": attack.norm,
+                    "sum": attack.coefficient_sum, "error": attack.error, "errors": errors}
+
+        searched = {"/".join(map(str, jobs[i])): result for i, result in each(job, jobs)}
+        tests = [attacked_prompts(rule, fraction) for rule in RULES for fraction in FRACTIONS]
+        paper = {name: model_errors(models[name], tests, count=effort["count"], seeds=seeds).tolist()
+                 for name in MODELS}
+        return {"searched": searched, "paper": paper}
+
+    return lab.store.recall("mamba-attack", [[m.run for of in models.values() for m in of], effort, FRACTIONS,
+                                             [repr(budget) for budget in BUDGETS.values()]], compute)
+
+
+def run(lab: Lab) -> Outcome:
+    """Search, tabulate, draw."""
+    seeds, kept = lab.seeds(SEEDS[lab.scale]), found(lab)
+
+    def attacks(budget: str, name: str) -> list[dict[str, Any]]:
+        return [kept["searched"][f"{budget}/{name}/{i}"] for i in range(len(seeds))]
+
+    paper = {name: np.array(kept["paper"][name]).reshape(len(seeds), len(RULES), len(FRACTIONS)) for name in MODELS}
+    floor = [information_floor(attacked_prompts("flip", fraction)) for fraction in FRACTIONS]
+    panels = [Panel("the paper's flip", FRACTIONS, [Curve(name, paper[name][:, 0]) for name in MODELS], floor=floor)]
+    panels += [Panel(f"worst: {budget}", FRACTIONS,
+                     [Curve(name, np.array([attack["errors"] for attack in attacks(budget, name)])) for name in MODELS],
+                     floor=floor) for budget in BUDGETS]
+    plot = error_figure("mamba.attack", "The paper's attack and the worst that a search finds",
+                        "Error against the outlier fraction. The worst attack is searched at fraction "
+                        f"{SEARCHED_AT:g} for each seed's model and measured on fresh prompts.", panels,
+                        "outlier fraction at test")
+    rows: list[tuple[Any, ...]] = []
+    at = FRACTIONS.index(SEARCHED_AT)
+
+    def interval(values: Any) -> str:
+        mean = seed_interval(values)
+        return f"{mean.mean:.3f} [{max(mean.low, 0):.3f}, {min(mean.high, 1):.3f}]"
+
+    for name in MODELS:
+        rows += [(NAMES[name], f"the paper's v', {rule}", interval(paper[name][:, i, at]), rule, "random",
+                  f"{3 * SCALE:.1f}", "0.3 to 0.9") for i, rule in enumerate(RULES)]
+        for budget in BUDGETS:
+            mine = attacks(budget, name)
+            rule, placement = (Counter(attack[key] for attack in mine).most_common(1)[0][0]
+                               for key in ("rule", "placement"))
+            norm, total = (np.mean([attack[key] for attack in mine]) for key in ("norm", "sum"))
+            rows.append((NAMES[name], f"worst: {budget}", interval([attack["error"] for attack in mine]), rule,
+                         placement, f"{norm:.1f}", f"{total:.2f}"))
+    table = Table("mamba.attack", f"Errors at outlier fraction {SEARCHED_AT:g}; rule and placement chosen most often, "
+                  "mean norm and coefficient sum of u",
+                  ("model", "attack", "error", "rule", "placement", "norm", "sum"), rows)
+
+    def mean(budget: str, name: str) -> float:
+        return float(np.mean([attack["error"] for attack in attacks(budget, name)]))
+
+    inside, span, free = BUDGETS
+    return Outcome(
+        shown="Error of both one-layer models under the paper's attack and under the worst attack found by gradient "
+              "ascent over what poisoned inputs carry and by trying every label rule and placement.",
+        paper="Three unseen directions with coefficient sums 0.3 to 0.9 are tried; theorem 2 promises a small error "
+              "for all with a positive sum and at least the training scale.",
+        measured=f"At outlier fraction {SEARCHED_AT:g} the worst attack inside theorem 2 (sum at least 0.3) makes "
+                 f"Mamba err {mean(inside, 'mamba'):.2f}, any combination of the training outliers "
+                 f"{mean(span, 'mamba'):.2f}, where the paper's flip gives {paper['mamba'][:, 0, at].mean():.3f}; the "
+                 f"linear Transformer errs {mean(inside, 'linear'):.2f}, {mean(span, 'linear'):.2f} and, attacked from "
+                 f"any direction, {mean(free, 'linear'):.2f}. Mamba's gate is a lock that also opens: an outlier "
+                 "with a negative coefficient sum pushes it the other way, so that a poisoned example next to the query is "
+                 "let in whole and shuts out all clean ones behind it. The model without a gate cannot be opened.",
+        plots=[plot], tables=[table], seeds=seeds,
+        settings={"training": to_json(one_layer_run("mamba", SIZES[lab.scale].steps)),
+                  "budgets": {name: repr(budget) for name, budget in BUDGETS.items()}, "effort": EFFORT[lab.scale]})
+
+
+ENTRY = Entry("mamba.attack", "figure", "The worst attack within a budget, by search", "ours, after theorem 2", run)
