@@ -10,7 +10,7 @@ import pytest
 from iclab import IclabError
 from iclab.papers import entries
 from iclab.papers.entries import Lab, all_entries, chosen_entries
-from iclab.papers.mamba import context, family, iterations, length, robustness, settings, tasks
+from iclab.papers.mamba import attack, context, deep, family, iterations, length, robustness, settings, tasks, window
 from iclab.papers.mamba.settings import Size
 from iclab.runs.store import Store
 
@@ -18,13 +18,16 @@ from iclab.runs.store import Store
 def shrink(monkeypatch):
     """Make every entry small enough for a test."""
     monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
-    for module in (tasks, length, context, iterations):
+    monkeypatch.setitem(deep.DEEP, "quick", Size(seeds=2, steps=100, prompts=500))
+    monkeypatch.setitem(window.STEPS, "quick", 100)
+    monkeypatch.setitem(attack.EFFORT, "quick", {"steps": 3, "starts": 1, "searched": 64, "count": 500})
+    for module in (tasks, length, context, iterations, window):
         monkeypatch.setitem(module.SEEDS, "quick", 2)
     monkeypatch.setitem(tasks.SHIFTS, "quick", (1,))
     monkeypatch.setitem(family.SEEDS, "quick", 2)
     monkeypatch.setitem(family.STEPS, "quick", 100)
     monkeypatch.setitem(family.SEARCH_STEPS, "quick", 100)
-    monkeypatch.setattr(family, "MEMBERS", ("mamba", "mamba2_step", "linear"))
+    monkeypatch.setitem(family.MEMBERS, "quick", ("mamba", "mamba2_step", "linear"))
     monkeypatch.setattr(family, "RATES", (0.1, 1.0))
     monkeypatch.setitem(length.STEPS, "quick", 300)
     monkeypatch.setitem(iterations.AXES, "quick", {"beta": (2.5, 4.0), "eta": (0.5, 2.0)})
@@ -46,6 +49,11 @@ def test_every_entry_has_an_id_a_place_and_a_docstring():
         assert entry.place
 
 
+def test_the_workshop_papers_figures_are_aliases():
+    assert [entry.id for entry in chosen_entries(["workshop.fig1", "mamba.fig2", "workshop.table2"])] == [
+        "mamba.fig2", "mamba.table1"]
+
+
 def test_an_unknown_id_is_refused():
     with pytest.raises(IclabError, match=r"id must be one of .*mamba\.fig2.*, got 'mamba\.nope'"):
         chosen_entries(["mamba.nope"])
@@ -58,7 +66,7 @@ def test_every_entry_runs_and_is_remembered(lab, monkeypatch):
         assert outcome.shown
         assert outcome.paper
         assert outcome.measured
-        assert outcome.plots or outcome.claim
+        assert outcome.plots or outcome.tables or outcome.claim
         for plot in outcome.plots:
             assert plot.svg.startswith("<svg")
             assert plot.csv.count("\n") > 1

@@ -7,11 +7,26 @@ import dataclasses
 import numpy as np
 import pytest
 
-from iclab import replace
-from iclab.papers.mamba import context, eq3, family, iterations, length, tasks, unseen
+from iclab import replace, train_many
+from iclab.papers.mamba import (
+    attention,
+    context,
+    eq3,
+    family,
+    gate,
+    iterations,
+    length,
+    position,
+    tasks,
+    unseen,
+    window,
+)
+from iclab.papers.mamba.deep import deep_run, mass_along
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
+from iclab.papers.mamba.table1 import FRACTION, PLACEMENTS
 from iclab.papers.mamba.trained import ungated, untrained
 from iclab.probes import model_errors
+from iclab.probes.inside import fit_decay, gate_profiles
 from iclab.runs.results import Results
 
 SEEDS = [0, 1, 2, 3]
@@ -94,23 +109,86 @@ def test_only_a_gate_on_the_example_itself_filters(trained_mamba, trained_linear
     test = [attacked_prompts("flip", family.JUDGED)]
     mamba, linear = (model_errors(models, test, count=1000, seeds=SEEDS)[:, 0]
                      for models in (trained_mamba, trained_linear))
-    sound = dict.fromkeys(family.MEMBERS, linear) | dict.fromkeys(family.FILTERS, mamba)
+    sound = dict.fromkeys(family.MEMBERS["full"], linear) | dict.fromkeys(family.FILTERS, mamba)
     assert set(verdicts(family.checks(sound))) == {"holds"}
     for broken in (untrained, ungated):
         errors = model_errors([broken(m) for m in trained_mamba], test, count=1000, seeds=SEEDS)[:, 0]
         assert family.checks(sound | {"mamba": errors})[0].verdict == "fails"
-    gates = family.gate_gap(trained_mamba[0], test[0], 0)
-    assert gates["gate_poisoned"] < 0.1 * gates["gate_clean"]
-    assert np.isnan(family.gate_gap(trained_mamba[0], attacked_prompts("flip", 0.0), 0)["gate_poisoned"])
+    measured = family.measure(trained_mamba, SEEDS, 1000)
+    at = family.FRACTIONS.index(family.JUDGED)
+    np.testing.assert_allclose(measured[:, at, 0], mamba, atol=1e-6)
+    assert (measured[:, at, 2] < 0.1 * measured[:, at, 1]).all()
+    assert (measured[:, 0, 2] == 0).all()  # no poisoned example
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """Three seeds of the three-layer Mamba, trained briefly."""
+    return train_many([deep_run("mamba", 300).seeded(seed) for seed in SEEDS[:3]], probe=mass_along)
+
+
+def test_scores_gather_in_every_layer(deep):
+    same, other = attention.masses_along(deep)
+    judged = attention.checks(same, other)
+    assert "fails" not in verdicts(judged)
+    assert verdicts(judged)[0] == "holds"
+    nothing_learnt = [np.repeat(values[:, :1], 3, axis=1) for values in (same, other)]
+    assert verdicts(attention.checks(*nothing_learnt))[2::3] == ["fails"] * 3
+    assert "fails" in verdicts(attention.checks(other, same))  # labels shuffled: the wrong pattern is attended
+
+
+def test_gates_filter_and_decay(trained_mamba):
+    def judged(models):
+        gates = gate_profiles(models, gate.TEST, count=1000, seeds=SEEDS)
+        return verdicts(gate.checks([gate.Profile("one layer", gates.clean[:, 0], gates.poisoned[:, 0])]))
+
+    assert judged(trained_mamba) == ["holds", "holds"]
+    assert judged([ungated(m) for m in trained_mamba]) == ["fails", "fails"]
+    assert judged([untrained(m) for m in trained_mamba])[0] == "fails"
+    decay = fit_decay(0.4 * 0.8 ** np.arange(12))
+    assert (decay.first, decay.ratio, decay.explained) == pytest.approx((0.4, 0.8, 1.0))
+    np.testing.assert_allclose(decay.at(3), [0.4, 0.32, 0.256])
+
+
+def test_positions_matter_to_a_gate_alone(deep):
+    tests = [attacked_prompts("flip", FRACTION, placement=place) for place in PLACEMENTS]
+
+    def accuracies(models):
+        return 1 - model_errors(models, tests, count=1000, seeds=SEEDS[:3])
+
+    flat = np.full((3, 3), 0.785)
+    sound = accuracies(deep)
+    assert (sound[:, 1] > sound[:, 2]).all()
+    assert "fails" not in verdicts(position.checks(sound, flat))
+    assert verdicts(position.checks(sound, sound))[2] != "holds"  # a gate is not flat
+    # Not so an untrained one: its gate decays with distance already, and that is all that the order needs.
+    assert verdicts(position.checks(accuracies([ungated(m) for m in deep]), flat))[1] != "holds"
+    assert "fails" in verdicts(position.checks(flat, flat))
+
+
+def test_the_window_has_edges():
+    axes = window.AXES["full"]
+    usual = {axis: {model: np.tile([0.0 if value == window.USUAL[axis] else 0.2 for value in values], (4, 1))
+                    for model, values in models.items()} for axis, models in axes.items()}
+    usual["kappa_a"]["linear"][:] = 0.035
+    usual["B"]["linear"][:] = 0.035
+    assert set(verdicts(window.checks(window.Window(usual, axes)))) == {"holds"}
+    nothing_learnt = {axis: {model: np.full_like(values, 0.5) for model, values in models.items()}
+                      for axis, models in usual.items()}
+    judged = verdicts(window.checks(window.Window(nothing_learnt, axes)))
+    assert [judged[i] for i in (0, 1, 4)] == ["fails"] * 3
+    assert window.a_run("linear", "B", 8, 10).training.batch_size == 8
+    assert window.a_run("mamba", "l_tr", 40, 10).prompts.prompt_length == 40
+    assert window.test_of("kappa_a", 0.1).outlier_scale == 0.1
 
 
 def test_the_best_rate_is_that_of_the_least_loss_without_divergence():
-    sweep = family.search([0, 1], 10)
+    sweep = family.search(family.MEMBERS["full"], [0, 1], 10)
     trials = sweep.trials()
-    rows = [{"status": "diverged" if trial.run.training.learning_rate > 1 else "trained", "seed": trial.seed,
-             "loss": None if trial.run.training.learning_rate > 1 else abs(trial.run.training.learning_rate - 0.3)}
+    rows = [{"status": "diverged" if trial.run.training.learning_rate > 0.3 else "trained", "seed": trial.seed,
+             "loss": None if trial.run.training.learning_rate > 0.3 else abs(trial.run.training.learning_rate - 0.3)}
             for trial in trials]
-    assert family.best_rates(Results(sweep, trials, rows)) == dict.fromkeys(family.MEMBERS, 0.3)
+    assert family.best_rates(Results(sweep, trials, rows)) == dict.fromkeys(family.MEMBERS["full"], 0.3)
 
 
 def test_iterations_follow_a_law_or_do_not():
@@ -136,6 +214,6 @@ def test_a_model_that_learns_nothing_never_reaches_the_loss(tiny_run):
 
     prompts = replace(tiny_run.prompts, outlier_fraction=0.99, label_rule=coin, outlier_scale=0.0)
     assert np.isnan(iterations.iterations(train(replace(tiny_run, prompts=prompts))))
-    assert iterations.a_run("linear", "M1", 8).prompts.relevant_patterns == 8
-    assert iterations.a_run("mamba", "1 - p_a", 0.4).prompts.outlier_fraction == pytest.approx(0.6)
+    assert iterations.a_run("linear", "M1", 8, 10).prompts.relevant_patterns == 8
+    assert iterations.a_run("mamba", "1 - p_a", 0.4, 10).prompts.outlier_fraction == pytest.approx(0.6)
     assert one_layer_run("mamba", 10).training.learning_rate == 1.0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from iclab.errors import require
 from iclab.parallel import Compiled
@@ -128,12 +128,17 @@ def _on_device(trained: Any) -> Any:
 
 def _poisoned(batch: Prompt, rule: str | Callable[..., Any], placement: str, seed: int) -> Drawn:
     """Prompts whose poisoned examples stand where and say what they are told; their inputs are still unmarked."""
-    outlier = np.asarray(jax.vmap(partial(place, placement=placement))(jnp.asarray(batch.outlier)))
+    outlier = np.asarray(_placed(jnp.asarray(batch.outlier), placement))
     coin = np.random.default_rng(seed).choice([-1.0, 1.0], size=batch.y.shape).astype(batch.y.dtype)
     said = np.asarray(jax.vmap(label_rule(rule))(*(jnp.asarray(a) for a in (batch.clean, coin, batch.x))))
     y = np.where(outlier, said, batch.clean).astype(batch.y.dtype)
     y[:, -1] = 0.0
     return Drawn(*(jnp.asarray(field) for field in (batch.x, y, batch.label, outlier, batch.pattern)))
+
+
+@partial(jax.jit, static_argnums=1)
+def _placed(outlier: Bool[Array, "batch tokens"], placement: str) -> Bool[Array, "batch tokens"]:
+    return jax.vmap(partial(place, placement=placement))(outlier)
 
 
 def _margins(model: Any, params: Any, batch: Drawn, u: Float[Array, " dimension"]) -> Float[Array, " batch"]:

@@ -34,7 +34,7 @@ class Decay(NamedTuple):
     first: float
     ratio: float
     explained: float
-    """R^2 of the line through the logarithms."""
+    """R^2 of the line through the logarithms; 0 for gates that are all equal."""
 
     def at(self, count: int) -> Float[np.ndarray, " count"]:
         """The law's values at the nearest `count` examples."""
@@ -84,4 +84,5 @@ def fit_decay(gates: Float[np.ndarray, " examples"]) -> Decay:
     j, logs = np.arange(len(gates)), np.log(gates)
     slope, start = np.polyfit(j, logs, 1)
     rest = logs - (start + slope * j)
-    return Decay(float(np.exp(start)), float(np.exp(slope)), float(1 - rest.var() / logs.var()))
+    explained = 1 - rest.var() / logs.var() if logs.var() > 1e-12 else 0.0
+    return Decay(float(np.exp(start)), float(np.exp(slope)), float(explained))

@@ -117,8 +117,9 @@ def run(lab: Lab) -> Outcome:
                  f"{mean(span, 'mamba'):.2f}, where the paper's flip gives {paper['mamba'][:, 0, at].mean():.3f}; the "
                  f"linear Transformer errs {mean(inside, 'linear'):.2f}, {mean(span, 'linear'):.2f} and, attacked from "
                  f"any direction, {mean(free, 'linear'):.2f}. Mamba's gate is a lock that also opens: an outlier "
-                 "with a negative coefficient sum pushes it the other way, so that a poisoned example next to the query is "
-                 "let in whole and shuts out all clean ones behind it. The model without a gate cannot be opened.",
+                 "with a negative coefficient sum pushes it the other way, so that a poisoned example next to the "
+                 "query is let in whole and shuts out all clean ones behind it. The model without a gate cannot be "
+                 "opened.",
         plots=[plot], tables=[table], seeds=seeds,
         settings={"training": to_json(one_layer_run("mamba", SIZES[lab.scale].steps)),
                   "budgets": {name: repr(budget) for name, budget in BUDGETS.items()}, "effort": EFFORT[lab.scale]})

@@ -3,7 +3,8 @@
 The paper lists the others as extensions and measures none. Rule, ours, written before the run: at outlier fraction 0.6
 under flip the two models whose gate also weighs the example itself (Mamba, and Mamba-2 with its step on the input) stay
 within 0.02 of the floor; every model that can only forget the past errs above 0.4. Each learns at its own best rate,
-the one with the least training loss over two seeds of a short training, from the same four.
+the one with the least training loss over two seeds of a short training, from the same four. At quick scale GLA and
+Gated Retention are left out.
 Cost: 7 programs to compile, 56 short and 56 longer trainings, about 35 s (half of it GLA's).
 Expect (full scale): error at 0.6 below .001 for Mamba and Mamba-2 with its step on the input, .76 and more for others.
 """
@@ -30,7 +31,8 @@ from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
 from iclab.training import Trained
 
-MEMBERS = ("mamba", "mamba2_step", "linear", "retnet", "gated_retention", "mamba2", "gla")
+MEMBERS = {"quick": ("mamba", "mamba2_step", "linear", "retnet", "mamba2"),
+           "full": ("mamba", "mamba2_step", "linear", "retnet", "gated_retention", "mamba2", "gla")}
 FILTERS = ("mamba", "mamba2_step")
 """Those whose intake depends on the token: they can refuse the present, the others only forget the past."""
 RATES = (0.03, 0.1, 0.3, 1.0)
@@ -53,16 +55,17 @@ def error_and_gates(model: Any, params: Any, batch: Drawn) -> Float[Array, " 3"]
     return jnp.stack([jnp.where(outputs * batch.label > 0, 0.0, 1.0).mean(), *means])
 
 
-def search(seeds: list[int], steps: int) -> Sweep:
+def search(members: Sequence[str], seeds: list[int], steps: int) -> Sweep:
     """Every member at every rate, briefly."""
     return Sweep(base=one_layer_run("mamba", steps), seeds=seeds[:2], prompts=500, measure=("loss",),
-                 name="mamba.family.rates", grid={"model.member": MEMBERS, "training.learning_rate": RATES})
+                 name="mamba.family.rates", grid={"model.member": tuple(members), "training.learning_rate": RATES})
 
 
 def best_rates(results: Results) -> dict[str, float]:
     """The rate with the least mean training loss of each member, among those at which no seed diverged."""
     sound = results.over_seeds().filter(pl.col("diverged") == 0).sort("loss")
-    return {member: sound.filter(pl.col("model.member") == member)["training.learning_rate"][0] for member in MEMBERS}
+    return {member: rows["training.learning_rate"][0] for (member,), rows in sound.group_by(
+        "model.member", maintain_order=True)}
 
 
 def measure(models: Sequence[Trained], seeds: Sequence[int], prompts: int
@@ -77,24 +80,26 @@ def checks(errors: dict[str, Any]) -> list[Check]:
     judged = [Check.of(f"{member}: excess over the floor at {JUDGED:g}", seed_interval(errors[member] - floor), "<=",
                        EXCESS_ALLOWED) for member in FILTERS]
     return judged + [Check.of(f"{member}: error at {JUDGED:g}", seed_interval(errors[member]), ">", BROKEN)
-                     for member in MEMBERS if member not in FILTERS]
+                     for member in errors if member not in FILTERS]
 
 
 def run(lab: Lab) -> Outcome:
     """Find the rates, attack, judge."""
     seeds = lab.seeds(SEEDS[lab.scale])
     steps, prompts = STEPS[lab.scale], PROMPTS[lab.scale]
-    rates = best_rates(lab.sweep(search(seeds, SEARCH_STEPS[lab.scale])))
+    members = MEMBERS[lab.scale]
+    found_rates = best_rates(lab.sweep(search(members, seeds, SEARCH_STEPS[lab.scale])))
+    rates = {member: found_rates[member] for member in members}
     base = one_layer_run("mamba", steps)
     models = lab.train([run for member, rate in rates.items() for run in per_seed(
         replace(base, model=replace(base.model, member=member), training=replace(base.training, learning_rate=rate)),
         seeds)])
 
     def compute() -> list:
-        return measure(models, seeds * len(MEMBERS), prompts).tolist()
+        return measure(models, seeds * len(members), prompts).tolist()
 
     kept = np.array(lab.store.recall("mamba-family", [[m.run for m in models], prompts], compute))
-    found = dict(zip(MEMBERS, kept.reshape(len(MEMBERS), len(seeds), len(FRACTIONS), 3), strict=True))
+    found = dict(zip(members, kept.reshape(len(members), len(seeds), len(FRACTIONS), 3), strict=True))
     errors = {member: values[..., 0] for member, values in found.items()}
     at = FRACTIONS.index(JUDGED)
     judged = checks({member: values[:, at] for member, values in errors.items()})
@@ -104,10 +109,10 @@ def run(lab: Lab) -> Outcome:
                                floor=[information_floor(attacked_prompts("flip", f)) for f in FRACTIONS])
                          for title, members in (("gate weighs the example itself", FILTERS),
                                                 ("gate only forgets the past",
-                                                 [m for m in MEMBERS if m not in FILTERS]))],
+                                                 [m for m in members if m not in FILTERS]))],
                         "outlier fraction at test")
     rows = []
-    for member in MEMBERS:
+    for member in members:
         clean, poisoned = found[member][:, at, 1:].mean(axis=0)
         low, high = (seed_interval(errors[member][:, i]) for i in (at, FRACTIONS.index(0.8)))
         rows.append((member, f"{rates[member]:g}", f"{low.mean:.3f} [{max(low.low, 0):.3f}, {low.high:.3f}]",
@@ -119,9 +124,9 @@ def run(lab: Lab) -> Outcome:
                                            "rates": rates}, seeds=seeds,
                   runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     worst = max(FILTERS, key=lambda member: errors[member][:, at].mean())
-    least = min((m for m in MEMBERS if m not in FILTERS), key=lambda member: errors[member][:, at].mean())
+    least = min((m for m in members if m not in FILTERS), key=lambda member: errors[member][:, at].mean())
     return Outcome(
-        shown="The attack of figure 2 (flip) on all seven models of the family, each at its own best learning rate, "
+        shown=f"The attack of figure 2 (flip) on {len(members)} models of the family, each at its own best rate, "
               "and the gates that they put on clean and on poisoned examples.",
         paper="Appendix E.6 lists the relatives of Mamba as extensions of the theory; the paper attacks none of them.",
         measured=f"Verdict: {claim.verdict}. At outlier fraction 0.6 the worse of the two models that can refuse an "

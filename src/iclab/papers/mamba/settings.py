@@ -34,7 +34,7 @@ class Size:
     prompts: int
 
 
-SIZES = {"quick": Size(seeds=4, steps=3_000, prompts=4_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
+SIZES = {"quick": Size(seeds=4, steps=2_000, prompts=2_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
 """Of the one-layer models of figure 2, which most entries look at again."""
 
 

@@ -10,16 +10,19 @@ import numpy as np
 
 from iclab.models.gates import GateParams
 from iclab.papers.entries import Lab, per_seed
-from iclab.papers.mamba.settings import SIZES, one_layer_run
+from iclab.papers.mamba.settings import LEARNING_RATES, SIZES, one_layer_run
 from iclab.specs import replace
 from iclab.training import Trained
 from iclab.training.sgd import begin
 
 
-def one_layer_models(lab: Lab, member: str, seeds: int | None = None, shifts: int = 5) -> list[Trained]:
-    """The first `seeds` of figure 2's models (all of them by default)."""
+def one_layer_models(lab: Lab, member: str, seeds: int | None = None) -> list[Trained]:
+    """The first `seeds` of figure 2's models (all of them by default); who asks first has all of both trained."""
     size = SIZES[lab.scale]
-    return lab.train(per_seed(one_layer_run(member, size.steps, shifts), lab.seeds(seeds or size.seeds)))
+    trained = lab.train([run for name in LEARNING_RATES
+                         for run in per_seed(one_layer_run(name, size.steps), lab.seeds(size.seeds))])
+    first = size.seeds * list(LEARNING_RATES).index(member)
+    return trained[first:first + (seeds or size.seeds)]
 
 
 def untrained(trained: Trained) -> Trained:
