@@ -98,6 +98,9 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                 axis.set_ylim(*y_range)
             if log_x:
                 axis.set_xscale("log")
+                if len(panel.x) <= 9:
+                    axis.set_xticks(list(panel.x), [f"{value:g}" for value in panel.x])
+                    axis.minorticks_off()
             if log_y:
                 axis.set_yscale("log")
         for axis in grid[:, 0]:

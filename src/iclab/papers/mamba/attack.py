@@ -24,7 +24,7 @@ from iclab.probes.attack_search import Budget, attack_error, worst_attack
 from iclab.specs import to_json
 
 SEARCHED_AT = 0.3
-FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.5)
 SCALE = float(training_prompts().outlier_scale)
 BUDGETS = {
     "inside theorem 2": Budget(3 * SCALE, SCALE, least_sum=0.3),
@@ -35,7 +35,7 @@ MODELS = ("mamba", "linear")
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer"}
 SEEDS = {"quick": 2, "full": 4}
 EFFORT: dict[str, dict[str, int]] = {"quick": {"steps": 10, "starts": 2, "searched": 128, "count": 2_000},
-                                     "full": {"steps": 20, "starts": 3, "searched": 256, "count": 4_000}}
+                                     "full": {"steps": 20, "starts": 3, "searched": 256, "count": 2_000}}
 
 
 def found(lab: Lab) -> dict[str, Any]:
