@@ -47,6 +47,12 @@ def test_a_pytorch_module_is_a_predictor(monkeypatch):
     assert errors[2] < 0.1
 
 
+def test_the_worst_attack_opens_the_gate(monkeypatch):
+    errors = load("06", 1000, monkeypatch).main()
+    assert errors["mamba", "any combination of the training outliers"] > 0.9
+    assert errors["linear", "any combination of the training outliers"] < 0.2
+
+
 def test_a_sweep_answers_a_new_question(monkeypatch):
     errors = load("05", 1000, monkeypatch).main()
     assert errors[0.0] > 0.3

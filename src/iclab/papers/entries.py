@@ -108,14 +108,15 @@ class Entry:
 
 
 def all_entries() -> dict[str, Entry]:
-    """Every entry, figures and tables before claims: each module below `papers/` that defines `ENTRY`."""
+    """Every entry, the paper's figures and tables, ours, then claims: each module below `papers/` with an `ENTRY`."""
     found = {}
     for module in pkgutil.walk_packages(papers.__path__, papers.__name__ + "."):
         if module.name.count(".") >= 3:
             entry = getattr(importlib.import_module(module.name), "ENTRY", None)
             if entry is not None:
                 found[entry.id] = entry
-    return dict(sorted(found.items(), key=lambda item: (item[1].paper, item[1].kind == "claim", item[0])))
+    return dict(sorted(found.items(), key=lambda item: (
+        item[1].paper, item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
 
 
 def chosen_entries(ids: Sequence[str]) -> list[Entry]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.papers.entries import Lab, per_seed
-from iclab.papers.mamba.settings import FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
+from iclab.papers.mamba.settings import FEW_TASKS_STEPS, FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
 from iclab.probes import bayes_predictor, information_floor, measure_error, model_errors
 from iclab.runs.store import run_id
 from iclab.training import Trained
@@ -64,7 +64,7 @@ def measure(lab: Lab) -> Robustness:
     size = SIZES[lab.scale]
     seeds = lab.seeds(size.seeds)
     many = [run for model in MODELS for run in per_seed(one_layer_run(model, size.steps), seeds)]
-    few = per_seed(one_layer_run("mamba", size.steps, shifts=1), seeds)
+    few = per_seed(one_layer_run("mamba", FEW_TASKS_STEPS[lab.scale], shifts=1), seeds)
 
     def compute() -> list[Any]:
         trained = lab.train([*many, *few])

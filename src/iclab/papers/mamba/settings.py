@@ -36,6 +36,8 @@ class Size:
 
 SIZES = {"quick": Size(seeds=4, steps=2_000, prompts=2_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
 """Of the one-layer models of figure 2, which most entries look at again."""
+FEW_TASKS_STEPS = {"quick": 2_000, "full": 4_000}
+"""Steps of the one-layer models that train on a part of the tasks."""
 
 
 def training_prompts(shifts: int = 5, **changes: Any) -> Classification:
