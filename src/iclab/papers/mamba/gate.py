@@ -98,7 +98,8 @@ def bars(name: str, title: str, shown: Sequence[Profile]) -> Plot:
 def said(shown: Sequence[Profile]) -> str:
     """Shares and ratios in words."""
     return "; ".join(f"{profile.name.capitalize()}: poisoned gates are {profile.share.mean:.2f} "
-                     f"[{profile.share.low:.2f}, {profile.share.high:.2f}] of clean ones, ratio of the decay {profile.ratio.mean:.2f}"
+                     f"[{profile.share.low:.2f}, {profile.share.high:.2f}] of clean ones, ratio of the decay "
+                     f"{profile.ratio.mean:.2f}"
                      for profile in shown)
 
 
