@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from iclab.errors import CheckpointError, IclabError, SpecError
     from iclab.figures.phase import phase_diagram
-    from iclab.models import GatedAttention, LabelEmbedding
+    from iclab.models import GPT2, GatedAttention, LabelEmbedding, SoftmaxMLP
     from iclab.probes import (
         bayes_predictor,
         gate_profile,
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         seed_interval,
     )
     from iclab.probes.attack_search import Attack, Budget, attack_error, worst_attack
+    from iclab.probes.baselines import baselines, classifier_predictor
+    from iclab.probes.pruning import neuron_norms, prune
     from iclab.prompts import Classification, Prompt, from_labelled
     from iclab.runs.results import stored_results
     from iclab.runs.store import Store
@@ -31,9 +33,11 @@ __version__ = "0.1.0"
 
 _HOME = {
     "iclab.errors": ("CheckpointError", "IclabError", "SpecError"),
-    "iclab.models": ("GatedAttention", "LabelEmbedding"),
+    "iclab.models": ("GPT2", "GatedAttention", "LabelEmbedding", "SoftmaxMLP"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
+    "iclab.probes.baselines": ("baselines", "classifier_predictor"),
+    "iclab.probes.pruning": ("neuron_norms", "prune"),
     "iclab.probes.attack_search": ("Attack", "Budget", "attack_error", "worst_attack"),
     "iclab.prompts": ("Classification", "Prompt", "from_labelled"),
     "iclab.figures.phase": ("phase_diagram",),
@@ -45,11 +49,45 @@ _HOME = {
     "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
 }
 __all__ = [
-    "Attack", "Budget", "CheckpointError", "Classification", "Draws", "GatedAttention", "IclabError", "LabelEmbedding",
-    "Prompt", "Run", "SpecError", "Store", "Sweep", "Trained", "Training", "attack_error", "bayes_predictor",
-    "from_labelled", "gate_profile", "information_floor", "load_checkpoint", "measure_error", "model_errors",
-    "phase_diagram", "read_sweep", "replace", "save_checkpoint", "score_mass", "seed_interval", "stored_results",
-    "train", "train_many", "worst_attack",
+    "GPT2",
+    "Attack",
+    "Budget",
+    "CheckpointError",
+    "Classification",
+    "Draws",
+    "GatedAttention",
+    "IclabError",
+    "LabelEmbedding",
+    "Prompt",
+    "Run",
+    "SoftmaxMLP",
+    "SpecError",
+    "Store",
+    "Sweep",
+    "Trained",
+    "Training",
+    "attack_error",
+    "baselines",
+    "bayes_predictor",
+    "classifier_predictor",
+    "from_labelled",
+    "gate_profile",
+    "information_floor",
+    "load_checkpoint",
+    "measure_error",
+    "model_errors",
+    "neuron_norms",
+    "phase_diagram",
+    "prune",
+    "read_sweep",
+    "replace",
+    "save_checkpoint",
+    "score_mass",
+    "seed_interval",
+    "stored_results",
+    "train",
+    "train_many",
+    "worst_attack",
 ]
 
 

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from iclab.errors import CheckpointError, IclabError
-from iclab.models import GatedAttention, LabelEmbedding
+from iclab.models import GPT2, GatedAttention, LabelEmbedding, SoftmaxMLP
 from iclab.prompts import Classification
 from iclab.specs import canonical, from_json, to_json
 from iclab.training.run import Run, Training
@@ -24,7 +24,8 @@ from iclab.training.trained import Trained, named
 
 FORMAT = "iclab-checkpoint-2"
 PARTS: dict[str, tuple[type, ...]] = {
-    "model": (GatedAttention,), "prompts": (Classification,), "training": (Training,), "embedding": (LabelEmbedding,),
+    "model": (GatedAttention, SoftmaxMLP, GPT2), "prompts": (Classification,), "training": (Training,),
+    "embedding": (LabelEmbedding,),
 }
 """The classes that each part of a run may be, for files that name them."""
 KINDS = {cls.__name__: cls for cls in (Run, *(cls for classes in PARTS.values() for cls in classes))}

@@ -1,0 +1,150 @@
+"""GPT-2 on continuous prompts: one token a column, a linear read-in, a scalar read-out at the query.
+
+Pre-norm blocks, causal attention, learned positions, GELU in its tanh form, as in radford2019language; tested against
+the `transformers` implementation with copied weights.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from iclab.errors import require
+from iclab.models.embedding import LabelEmbedding, aligned
+from iclab.prompts.context import Prompt
+from iclab.specs import part, require_count, spec
+
+
+class Affine(NamedTuple):
+    """`x W + b`."""
+
+    W: Float[Array, "inputs outputs"]
+    b: Float[Array, " outputs"]
+
+
+class Block(NamedTuple):
+    """Weights of one layer."""
+
+    norm1: Affine
+    """Scale (as a row) and shift of the first layer norm."""
+    qkv: Affine
+    out: Affine
+    norm2: Affine
+    up: Affine
+    down: Affine
+
+
+class GPT2Params(NamedTuple):
+    """Trainable weights."""
+
+    read_in: Affine
+    positions: Float[Array, "positions size"]
+    blocks: tuple[Block, ...]
+    norm: Affine
+    read_out: Affine
+
+
+class GPT2Seen(NamedTuple):
+    """What a probe may look at, seen from the query, in every layer."""
+
+    scores: Float[Array, "layers tokens"]
+    """Attention of the query on every token, mean over heads."""
+    hidden: Float[Array, "layers neurons"]
+    """Neurons of the MLP before their GELU."""
+
+
+def layer_norm(norm: Affine, h: Float[Array, "tokens size"]) -> Float[Array, "tokens size"]:
+    """Each token to mean 0 and variance 1, then scaled and shifted."""
+    centred = h - h.mean(axis=-1, keepdims=True)
+    return centred / jnp.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5) * norm.W[0] + norm.b
+
+
+def attend(block: Block, h: Float[Array, "tokens size"], heads: int
+           ) -> tuple[Float[Array, "tokens size"], Float[Array, "heads tokens tokens"]]:
+    """Causal attention, and its weights."""
+    tokens, size = h.shape
+    q, k, v = (part.reshape(tokens, heads, size // heads) for part in jnp.split(h @ block.qkv.W + block.qkv.b, 3, -1))
+    logits = jnp.einsum("thd,shd->hts", q, k) / jnp.sqrt(float(size // heads))
+    causal = jnp.arange(tokens)[:, None] >= jnp.arange(tokens)
+    weights = jax.nn.softmax(jnp.where(causal, logits, -jnp.inf), axis=-1)
+    return jnp.einsum("hts,shd->thd", weights, v).reshape(tokens, size) @ block.out.W + block.out.b, weights
+
+
+@spec
+class GPT2:
+    """A small GPT-2 (li2024icl, section 5: 3 layers, 2 heads).
+
+    Differs from GPT-2: positions are counted back from the query, so that a prompt shorter than those of training has
+    only positions that were trained; one longer than `positions` is refused.
+    """
+
+    layers: int = 3
+    """Depth."""
+    heads: int = 2
+    """Attention heads."""
+    size: int = 64
+    """Length of a token's vector."""
+    positions: int = 21
+    """Longest prompt, the query counted; those beyond the training prompts' length stay as they began."""
+    embedding: LabelEmbedding = part(default_factory=lambda: LabelEmbedding(size=30, norm=3.0))
+    """How labels enter the columns."""
+
+    def check(self) -> None:
+        for field in ("layers", "heads", "size", "positions"):
+            require_count(self, field, 1)
+        require(self.size % self.heads == 0, "size", self.size, f"be a multiple of heads = {self.heads}")
+
+    def init(self, key: Array, dimension: int) -> GPT2Params:
+        """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers)."""
+        keys = iter(jax.random.split(key, 3 + 4 * self.layers))
+        size, small = self.size, 0.02 / jnp.sqrt(2.0 * self.layers)
+
+        def affine(inputs: int, outputs: int, scale: Array | float = 0.02) -> Affine:
+            return Affine(scale * jax.random.normal(next(keys), (inputs, outputs)), jnp.zeros(outputs))
+
+        plain = Affine(jnp.ones((1, size)), jnp.zeros(size))
+        read_in = affine(dimension + self.embedding.size, size, 1.0 / jnp.sqrt(float(size)))
+        positions = 0.02 * jax.random.normal(next(keys), (self.positions, size))
+        blocks = tuple(Block(plain, affine(size, 3 * size), affine(size, size, small), plain, affine(size, 4 * size),
+                             affine(4 * size, size, small)) for _ in range(self.layers))
+        return GPT2Params(read_in, positions, blocks, plain, affine(size, 1))
+
+    def apply(self, params: GPT2Params, columns: Float[Array, "tokens width"]) -> tuple[Float[Array, ""], GPT2Seen]:
+        """The output for one prompt's query and what led to it."""
+        tokens = columns.shape[0]
+        require(tokens <= self.positions, "prompt_length", tokens - 1, f"be below positions = {self.positions}")
+        read_in = aligned(params.read_in.W.T, columns.shape[1]).T
+        h = columns @ read_in + params.read_in.b + params.positions[self.positions - tokens:]
+        h, scores, hidden = self.stream(params, h)
+        return h[-1] @ params.read_out.W[:, 0] + params.read_out.b[0], GPT2Seen(scores, hidden)
+
+    def stream(self, params: GPT2Params, h: Float[Array, "tokens size"]
+               ) -> tuple[Float[Array, "tokens size"], Array, Array]:
+        """Embedded tokens through all blocks and the last norm; attention and neurons seen from the query."""
+        scores, hidden = [], []
+        for block in params.blocks:
+            written, weights = attend(block, layer_norm(block.norm1, h), self.heads)
+            h = h + written
+            neurons = layer_norm(block.norm2, h) @ block.up.W + block.up.b
+            h = h + jax.nn.gelu(neurons, approximate=True) @ block.down.W + block.down.b
+            scores.append(weights[:, -1].mean(axis=0))
+            hidden.append(neurons[-1])
+        return layer_norm(params.norm, h), jnp.stack(scores), jnp.stack(hidden)
+
+    def __call__(self, params: GPT2Params, prompt: Prompt) -> tuple[Float[Array, ""], GPT2Seen]:
+        """`apply` on one prompt through the model's embedding."""
+        return self.apply(params, self.embedding.columns(prompt.x, prompt.y))
+
+    def rows(self, params: GPT2Params) -> Float[Array, "neurons size"]:
+        """What each neuron of each MLP reads, layer after layer; pruning goes by their norms."""
+        return jnp.concatenate([block.up.W.T for block in params.blocks])
+
+    def kept(self, params: GPT2Params, keep: Bool[Array, " neurons"]) -> GPT2Params:
+        """The weights with only these neurons left: the others write nothing."""
+        parts = jnp.split(keep, self.layers)
+        blocks = tuple(block._replace(down=block.down._replace(W=block.down.W * mine[:, None]))
+                       for block, mine in zip(params.blocks, parts, strict=True))
+        return params._replace(blocks=blocks)

@@ -1,0 +1,45 @@
+"""Pruning: take neurons away by the norm of what they read, or at random, for any model with an MLP.
+
+A model says what its neurons read (`rows(params)`, one a row) and what is left without some (`kept(params, keep)`).
+Reference: li2024icl, section 3.5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from iclab.errors import require
+
+ORDERS = ("small", "large", "random")
+
+
+def neuron_norms(trained: Any) -> Float[np.ndarray, " neurons"]:
+    """The norm of what each neuron reads."""
+    model = trained.run.model
+    require(hasattr(model, "rows") and hasattr(model, "kept"), "model", type(model).__name__, "have neurons to prune")
+    return np.linalg.norm(np.asarray(model.rows(jax.tree.map(jnp.asarray, trained.params))), axis=1)
+
+
+def kept_neurons(norms: Float[np.ndarray, " neurons"], rate: float, order: str, seed: int = 0
+                 ) -> Bool[np.ndarray, " neurons"]:
+    """Which neurons stay when a fraction `rate` goes: the smallest first, the largest first, or any."""
+    require(0 <= rate <= 1, "rate", rate, "lie in [0, 1]")
+    require(order in ORDERS, "order", order, f"be one of {', '.join(ORDERS)}")
+    ranked = {"small": np.argsort(norms), "large": np.argsort(-norms),
+              "random": np.random.default_rng(seed).permutation(len(norms))}[order]
+    keep = np.ones(len(norms), bool)
+    keep[ranked[:round(rate * len(norms))]] = False
+    return keep
+
+
+def prune(trained: Any, rate: float, order: str = "small", *, seed: int = 0) -> Any:
+    """The same run without a fraction `rate` of its neurons."""
+    keep = kept_neurons(neuron_norms(trained), rate, order, seed)
+    params = trained.run.model.kept(jax.tree.map(jnp.asarray, trained.params), jnp.asarray(keep))
+    return dataclasses.replace(trained, params=jax.tree.map(np.asarray, params))

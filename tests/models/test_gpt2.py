@@ -1,0 +1,73 @@
+"""GPT-2: equal to the transformers implementation with copied weights, and trainable."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from iclab import GPT2, Classification, IclabError, LabelEmbedding, Run, SpecError, Training, train
+from iclab.models.gpt2 import Affine, Block, GPT2Params
+
+MODEL = GPT2(layers=3, heads=2, size=64, positions=21)
+
+
+def copied(theirs) -> GPT2Params:
+    """The weights of a `transformers.GPT2Model` in our form."""
+    def affine(module):
+        return Affine(jnp.asarray(module.weight.detach().numpy()), jnp.asarray(module.bias.detach().numpy()))
+
+    def norm(module):
+        return Affine(jnp.asarray(module.weight.detach().numpy())[None], jnp.asarray(module.bias.detach().numpy()))
+
+    blocks = tuple(Block(norm(b.ln_1), affine(b.attn.c_attn), affine(b.attn.c_proj), norm(b.ln_2), affine(b.mlp.c_fc),
+                         affine(b.mlp.c_proj)) for b in theirs.h)
+    zero = Affine(jnp.zeros((1, 1)), jnp.zeros(1))
+    return GPT2Params(zero, jnp.asarray(theirs.wpe.weight.detach().numpy()), blocks, norm(theirs.ln_f), zero)
+
+
+def test_it_is_the_gpt2_of_transformers():
+    torch = pytest.importorskip("torch", reason="the transformers extra is not installed")
+    transformers = pytest.importorskip("transformers", reason="the transformers extra is not installed")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(n_layer=3, n_head=2, n_embd=64, n_positions=21, vocab_size=2, resid_pdrop=0.0,
+                                     embd_pdrop=0.0, attn_pdrop=0.0)
+    theirs = transformers.GPT2Model(config).eval()
+    with torch.no_grad():
+        for weight in theirs.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+        embedded = torch.randn(4, 21, 64)
+        expected = theirs(inputs_embeds=embedded).last_hidden_state.numpy()
+    params = copied(theirs)
+    ours = jax.vmap(lambda h: MODEL.stream(params, h + params.positions)[0])(jnp.asarray(embedded.numpy()))
+    np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+def test_only_the_past_is_read_and_positions_count_from_the_query():
+    random = np.random.default_rng(0)
+    params = MODEL.init(jax.random.key(0), 30)
+    h = jnp.asarray(random.normal(size=(21, 64)), jnp.float32)
+    changed = h.at[15:].set(0.0)
+    np.testing.assert_allclose(MODEL.stream(params, h)[0][:15], MODEL.stream(params, changed)[0][:15], atol=1e-6)
+    columns = jnp.asarray(random.normal(size=(21, 64)), jnp.float32).at[:, 60:].set(0.0)
+    longer = GPT2(positions=40)
+    shifted = params._replace(positions=jnp.concatenate([jnp.full((19, 64), 7.0), params.positions]))
+    np.testing.assert_allclose(MODEL.apply(params, columns)[0], longer.apply(shifted, columns)[0], rtol=1e-5)
+    with pytest.raises(IclabError, match="prompt_length must be below positions = 21, got 21"):
+        MODEL.apply(params, jnp.zeros((22, 64)))
+
+
+def test_it_learns():
+    prompts = Classification(dimension=9, relevant_patterns=2, irrelevant_patterns=3, outlier_patterns=0,
+                             prompt_length=6)
+    model = GPT2(layers=1, heads=1, size=16, positions=7, embedding=LabelEmbedding(size=4, norm=3.0))
+    run = Run(model=model, prompts=prompts,
+              training=Training(steps=400, batch_size=32, optimizer="adam", learning_rate=3e-3, clip_norm=1.0))
+    trained = train(run)
+    assert trained.loss[-1] < 0.5 * trained.loss[0]
+
+
+def test_bad_fields_are_named():
+    with pytest.raises(SpecError, match="size must be a multiple of heads = 2, got 63"):
+        GPT2(size=63)
