@@ -12,8 +12,8 @@ import pytest
 
 from iclab import load_checkpoint
 from iclab.cli import main
+from iclab.papers.entries import Size
 from iclab.papers.mamba import settings
-from iclab.papers.mamba.settings import Size
 
 SMALL = ["--prompts.dimension", "9", "--prompts.relevant-patterns", "3", "--prompts.irrelevant-patterns",
          "3", "--prompts.outlier-patterns", "2", "--prompts.prompt-length", "6", "--prompts.tasks", "all",

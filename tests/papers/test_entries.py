@@ -9,15 +9,19 @@ import pytest
 
 from iclab import IclabError
 from iclab.papers import entries
-from iclab.papers.entries import Lab, all_entries, chosen_entries
+from iclab.papers.entries import Lab, Size, all_entries, chosen_entries
+from iclab.papers.icl import baselines as icl_baselines
+from iclab.papers.icl import settings as icl_settings
 from iclab.papers.mamba import attack, context, deep, family, iterations, length, robustness, settings, tasks, window
-from iclab.papers.mamba.settings import Size
 from iclab.runs.store import Store
 
 
 def shrink(monkeypatch):
     """Make every entry small enough for a test."""
     monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
+    monkeypatch.setitem(icl_settings.SIZES, "quick", Size(seeds=2, steps=100, prompts=500))
+    monkeypatch.setitem(icl_baselines.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_baselines.FITTED, "quick", 5)
     monkeypatch.setitem(deep.DEEP, "quick", Size(seeds=2, steps=100, prompts=500))
     monkeypatch.setitem(window.STEPS, "quick", 100)
     monkeypatch.setitem(attack.EFFORT, "quick", {"steps": 3, "starts": 1, "searched": 64, "count": 500})

@@ -8,10 +8,11 @@ from typing import Any
 
 COLOURS = {
     "mamba": "#0b6e4f", "linear": "#c8553d", "retnet": "#7a5195", "gated_retention": "#bc5090", "mamba2": "#3a7ca5",
-    "mamba2_step": "#16425b", "gla": "#d9a404",
+    "mamba2_step": "#16425b", "gla": "#d9a404", "softmax": "#345995", "gpt2": "#e26d5a",
 }
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer", "retnet": "RetNet", "gated_retention": "Gated Retention",
-         "mamba2": "Mamba-2", "mamba2_step": "Mamba-2, step on input", "gla": "GLA"}
+         "mamba2": "Mamba-2", "mamba2_step": "Mamba-2, step on input", "gla": "GLA", "softmax": "softmax Transformer",
+         "gpt2": "GPT-2"}
 SPARE = ("#3a7ca5", "#d9a404", "#7a5195", "#ef5675", "#4f772d", "#8d99ae")
 CLEAN, POISONED = "#4f9d69", "#c1292e"
 """Examples without and with an outlier."""

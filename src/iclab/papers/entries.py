@@ -24,6 +24,15 @@ from iclab.training.sgd import Probe
 SCALES = ("quick", "full")
 
 
+@dataclass(frozen=True)
+class Size:
+    """How much is measured at a scale."""
+
+    seeds: int
+    steps: int
+    prompts: int
+
+
 @dataclass
 class Lab:
     """What an entry works with: the scale, the base seed, and a store that remembers finished work."""

@@ -50,5 +50,5 @@ def baselines() -> dict[str, Any]:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import SVC
 
-    return {"logistic regression": LogisticRegression(max_iter=200), "linear SVM": SVC(kernel="linear"),
+    return {"logistic regression": LogisticRegression(solver="liblinear"), "linear SVM": SVC(kernel="linear"),
             "RBF SVM": SVC(kernel="rbf"), "1-NN": KNeighborsClassifier(1), "3-NN": KNeighborsClassifier(3)}

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 
 from iclab.models import GatedAttention
-from iclab.papers.entries import Lab, per_seed
-from iclab.papers.mamba.settings import Size, attacked_prompts, training_prompts
+from iclab.papers.entries import Lab, Size, per_seed
+from iclab.papers.mamba.settings import attacked_prompts, training_prompts
 from iclab.probes.errors import Drawn
 from iclab.probes.inside import masses
 from iclab.training import Run, Trained, Training

@@ -11,10 +11,10 @@ unit length in the paper; they are normalised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from iclab.models import GatedAttention
+from iclab.papers.entries import Size
 from iclab.prompts import Classification
 from iclab.specs import replace
 from iclab.training import Run, Training
@@ -23,15 +23,6 @@ FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 RULES = ("flip", "target", "random")
 TEST_MIXTURES = ((0.7, 0.6, -0.4), (0.4, 0.7, -0.6), (-0.7, 0.5, 0.5))
 LEARNING_RATES = {"mamba": 1.0, "linear": 0.1}
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is measured at a scale."""
-
-    seeds: int
-    steps: int
-    prompts: int
 
 
 SIZES = {"quick": Size(seeds=4, steps=2_000, prompts=2_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}

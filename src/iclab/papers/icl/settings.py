@@ -1,0 +1,65 @@
+"""Settings of li2024icl, section 5, and what it leaves open, filled in.
+
+| given by the paper                                              | chosen here                                       |
+| --------------------------------------------------------------- | ------------------------------------------------- |
+| d_X = d_Y 30, M1 6, M2 24, beta 3, K .5, K' 5, l_tr 20, U = 1,  | eta .5, B 128, T 1,000, m 100, delta .13, |q| 3,   |
+| alpha .8 (.6 for pruning and figures 6, 7), m_a = m_b 60        | a = +-1/m                                         |
+
+Out of domain there are three patterns: mu1' = .3 (mu1 - mu2) + a mu5 + b mu6 with a + b = S1 and unit length, mu2' =
+(mu1 + mu2)/sqrt(2), mu3' = (mu3 + mu4)/sqrt(2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from iclab.models import SoftmaxMLP
+from iclab.papers.entries import Lab, Size, per_seed
+from iclab.prompts import Classification
+from iclab.prompts.patterns import Matrix
+from iclab.specs import replace
+from iclab.training import Run, Trained, Training
+
+SIZES = {"quick": Size(seeds=4, steps=400, prompts=2_000), "full": Size(seeds=8, steps=1_000, prompts=10_000)}
+LARGEST_SUM = float(np.sqrt(2 * 0.82))
+"""S1 at a = b = 0.64."""
+
+
+def training_prompts(decisive: float = 0.8, **changes: Any) -> Classification:
+    """Training prompts of section 5: a fraction `decisive` of the examples carries one of the task's patterns."""
+    return replace(Classification(irrelevant_patterns=24, outlier_patterns=0, irrelevant_scale=0.5, tasks="cyclic:1",
+                                  decisive_fraction=decisive), **changes)
+
+
+def in_domain(decisive: float = 0.8, **changes: Any) -> Classification:
+    """Test prompts with the training patterns and the 24 tasks that were not trained."""
+    return replace(training_prompts(decisive, irrelevant_scale=5.0, tasks="unseen:1"), **changes)
+
+
+def out_of_domain(decisive: float = 0.8, total: float = LARGEST_SUM, **changes: Any) -> Classification:
+    """Test prompts with three new patterns; the first has the coefficient sum S1 = `total`."""
+    return replace(in_domain(decisive, tasks="all", pattern_mixtures=new_patterns(total)), **changes)
+
+
+def new_patterns(total: float) -> Matrix:
+    """Rows of coefficients of mu1', mu2', mu3'; a and b solve a + b = S1, a^2 + b^2 = 0.82."""
+    apart = float(np.sqrt(max(2 * 0.82 - total**2, 0.0)))
+    a, b, r = (total + apart) / 2, (total - apart) / 2, float(np.sqrt(0.5))
+    return ((0.3, -0.3, 0.0, 0.0, a, b), (r, r, 0.0, 0.0, 0.0, 0.0), (0.0, 0.0, r, r, 0.0, 0.0))
+
+
+def one_layer_run(decisive: float, steps: int) -> Run:
+    """Training of the one-layer Transformer."""
+    return Run(model=SoftmaxMLP(), prompts=training_prompts(decisive),
+               training=Training(steps=steps, learning_rate=0.5, record_every=50))
+
+
+def one_layer_models(lab: Lab, decisive: float) -> list[Trained]:
+    """The one-layer Transformers of this scale; who asks first has those of both fractions trained."""
+    size, fractions = SIZES[lab.scale], (0.8, 0.6)
+    seeds = lab.seeds(size.seeds)
+    trained = lab.train([run for fraction in fractions for run in per_seed(one_layer_run(fraction, size.steps), seeds)])
+    first = size.seeds * fractions.index(decisive)
+    return trained[first:first + size.seeds]

@@ -1,0 +1,66 @@
+"""The rules of the icl paper's claims: each passes what is sound and fails on the broken model that fits it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iclab import train_many
+from iclab.papers.icl import baselines, ood, pruning, unseen
+from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
+from iclab.papers.mamba.trained import untrained
+from iclab.probes import model_errors
+
+SEEDS = [0, 1, 2, 3]
+
+
+def verdicts(judged):
+    return [check.verdict for check in judged]
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Four seeds of the one-layer Transformer, trained briefly."""
+    return train_many([one_layer_run(0.6, 300).seeded(seed) for seed in SEEDS])
+
+
+def test_new_patterns_have_unit_length_and_their_sum():
+    for total in (-1.0, 0.0, 0.8, 1.0, LARGEST_SUM):
+        rows = np.array(new_patterns(total))
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-6)
+        np.testing.assert_allclose(rows.sum(axis=1), [total, np.sqrt(2), np.sqrt(2)], atol=1e-6)
+        np.testing.assert_allclose(rows @ rows.T, np.eye(3), atol=1e-6)
+
+
+def test_unseen_tasks(models):
+    def judged(some):
+        return verdicts(unseen.checks(model_errors(some, [in_domain(0.8)], count=1000, seeds=SEEDS)[:, 0]))
+
+    assert judged(models) == ["holds"]
+    assert judged([untrained(model) for model in models]) == ["fails"]
+
+
+def test_the_coefficient_sum(models):
+    tests = [out_of_domain(0.6, total) for total in ood.SUMS]
+    sound = model_errors(models, tests, count=1000, seeds=SEEDS)
+    assert verdicts(ood.checks(sound))[0] == "holds"
+    cliff = np.where(np.array(ood.SUMS) < 1, 0.3, 0.0) + np.zeros_like(sound)
+    assert verdicts(ood.checks(cliff)) == ["holds", "holds"]
+    beginner = model_errors([untrained(model) for model in models], tests, count=1000, seeds=SEEDS)
+    assert verdicts(ood.checks(beginner))[0] == "fails"
+
+
+def test_pruning_small_neurons_is_free(models):
+    judged = verdicts(pruning.checks(pruning.measure(models, SEEDS, 500)))
+    assert judged[:2] == ["holds", "holds"]
+    # In an untrained model all neurons are alike: those with large rows cost nothing either.
+    assert verdicts(pruning.checks(pruning.measure([untrained(m) for m in models], SEEDS, 500)))[1] == "fails"
+
+
+def test_classical_learners(models):
+    errors = baselines.measure(models, SEEDS, (20,), 30, 1000)
+    assert "fails" not in verdicts(baselines.checks(errors))
+    beginners = [untrained(model) for model in models]
+    hard = errors["out of domain", 0.6, 20]
+    hard["softmax"] = model_errors(beginners, [out_of_domain(0.6)], count=1000, seeds=SEEDS)[:, 0]
+    assert "holds" not in verdicts(baselines.checks(errors))
