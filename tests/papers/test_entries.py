@@ -21,7 +21,7 @@ def shrink(monkeypatch):
     monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
     monkeypatch.setitem(icl_settings.SIZES, "quick", Size(seeds=2, steps=100, prompts=500))
     monkeypatch.setitem(icl_baselines.SEEDS, "quick", 2)
-    monkeypatch.setitem(icl_baselines.FITTED, "quick", 5)
+    monkeypatch.setitem(icl_baselines.FITTED, "quick", (5, 5))
     monkeypatch.setitem(deep.DEEP, "quick", Size(seeds=2, steps=100, prompts=500))
     monkeypatch.setitem(window.STEPS, "quick", 100)
     monkeypatch.setitem(attack.EFFORT, "quick", {"steps": 3, "starts": 1, "searched": 64, "count": 500})

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from iclab import train_many
-from iclab.papers.icl import baselines, ood, pruning, unseen
+from iclab.papers.icl import attention, baselines, neurons, norms, ood, pruning, unseen
+from iclab.papers.icl.mechanism import PLACES, along, inside
 from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
 from iclab.probes import model_errors
@@ -21,7 +22,7 @@ def verdicts(judged):
 @pytest.fixture(scope="module")
 def models():
     """Four seeds of the one-layer Transformer, trained briefly."""
-    return train_many([one_layer_run(0.6, 300).seeded(seed) for seed in SEEDS])
+    return train_many([one_layer_run(0.6, 300).seeded(seed) for seed in SEEDS], probe=inside)
 
 
 def test_new_patterns_have_unit_length_and_their_sum():
@@ -58,9 +59,32 @@ def test_pruning_small_neurons_is_free(models):
 
 
 def test_classical_learners(models):
-    errors = baselines.measure(models, SEEDS, (20,), 30, 1000)
+    errors = baselines.measure(models, SEEDS, (20,), (60, 5), 1000)
     assert "fails" not in verdicts(baselines.checks(errors))
     beginners = [untrained(model) for model in models]
     hard = errors["out of domain", 0.6, 20]
     hard["softmax"] = model_errors(beginners, [out_of_domain(0.6)], count=1000, seeds=SEEDS)[:, 0]
     assert "holds" not in verdicts(baselines.checks(errors))
+
+
+def test_attention_gathers(models):
+    shares = {name: along(models, f"attention/{name}") for name in PLACES}
+    assert verdicts(attention.checks({name: values[:, -1] for name, values in shares.items()})) == ["holds", "holds"]
+    assert verdicts(attention.checks({name: values[:, 0] for name, values in shares.items()})) == ["fails", "fails"]
+
+
+def test_norms_grow(models):
+    whole, part = along(models, "query norm/in domain"), along(models, "query along its pattern/in domain")
+    assert (part <= whole).all()
+    assert norms.checks({("query", "in domain"): (whole, part)})[0].verdict == "holds"
+    before = (whole[:, :1], part[:, :1])
+    assert verdicts(norms.checks({("query", "in domain"): before})) == ["fails", "fails"]
+    only_relevant = norms.checks({("query", "in domain"): (part, part)})
+    assert verdicts(only_relevant) == ["holds", "holds"]
+
+
+def test_large_neurons_turn(models):
+    history = {name: along(models, name) for name in ("norm x", "norm y", "cosine x", "cosine y")}
+    after, before = ({name: values[:, i] for name, values in history.items()} for i in (-1, 0))
+    assert "fails" not in verdicts(neurons.checks(after))
+    assert verdicts(neurons.checks(before)) == ["fails", "fails"]

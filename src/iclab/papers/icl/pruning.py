@@ -17,7 +17,8 @@ from jaxtyping import Float
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
-from iclab.papers.icl.settings import SIZES, one_layer_models, one_layer_run, out_of_domain
+from iclab.papers.icl.settings import SIZES, one_layer_run, out_of_domain
+from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import seed_interval
 from iclab.probes.errors import averages, wrong_and_hinge
 from iclab.probes.pruning import ORDERS, neuron_norms, prune

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from iclab.models import SoftmaxMLP
-from iclab.papers.entries import Lab, Size, per_seed
+from iclab.papers.entries import Size
 from iclab.prompts import Classification
 from iclab.prompts.patterns import Matrix
 from iclab.specs import replace
-from iclab.training import Run, Trained, Training
+from iclab.training import Run, Training
 
 SIZES = {"quick": Size(seeds=4, steps=400, prompts=2_000), "full": Size(seeds=8, steps=1_000, prompts=10_000)}
 LARGEST_SUM = float(np.sqrt(2 * 0.82))
@@ -54,12 +54,3 @@ def one_layer_run(decisive: float, steps: int) -> Run:
     """Training of the one-layer Transformer."""
     return Run(model=SoftmaxMLP(), prompts=training_prompts(decisive),
                training=Training(steps=steps, learning_rate=0.5, record_every=50))
-
-
-def one_layer_models(lab: Lab, decisive: float) -> list[Trained]:
-    """The one-layer Transformers of this scale; who asks first has those of both fractions trained."""
-    size, fractions = SIZES[lab.scale], (0.8, 0.6)
-    seeds = lab.seeds(size.seeds)
-    trained = lab.train([run for fraction in fractions for run in per_seed(one_layer_run(fraction, size.steps), seeds)])
-    first = size.seeds * fractions.index(decisive)
-    return trained[first:first + size.seeds]

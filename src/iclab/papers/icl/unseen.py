@@ -13,7 +13,8 @@ from jaxtyping import Float
 from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
-from iclab.papers.icl.settings import SIZES, in_domain, one_layer_models, one_layer_run
+from iclab.papers.icl.settings import SIZES, in_domain, one_layer_run
+from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import information_floor, model_errors, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json

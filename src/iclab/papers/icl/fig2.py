@@ -1,0 +1,64 @@
+"""Figure 2: inside the one-layer Transformer along training: norms (A), attention (B), neurons (C, D).
+
+Cost: none of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.papers.icl.mechanism import PLACES, along
+from iclab.papers.icl.trained import one_layer_models
+from iclab.specs import to_json
+
+BUCKETS = 10
+
+
+def run(lab: Lab) -> Outcome:
+    """Draw the figure."""
+    models = one_layer_models(lab, 0.6)
+    steps = [0, *models[0].steps.tolist()]
+    norms = [Panel(f"(A) {letter}, out of domain", steps, [
+        Curve("whole", along(models, f"{letter} norm/out of domain")),
+        Curve("along its pattern", along(models, f"{letter} along its pattern/out of domain"))])
+        for letter in ("query", "key")]
+    shares = {name: along(models, f"attention/{name}") for name in PLACES}
+    attention = Panel("(B) attention on the query's pattern", steps, [Curve(name, values)
+                                                                      for name, values in shares.items()])
+    training = curve_figure("icl.fig2.training", "Norms and attention along training",
+                            "Decisive fraction 0.6; (A) mean norms of W_Q p_query and W_K p_i and of their parts along "
+                            "the token's own pattern; (B) the query's attention on examples of its pattern.",
+                            [*norms, attention], "training step", "", share_y=False)
+    parts = {name: along(models, name)[:, -1] for name in ("norm x", "norm y", "cosine x", "cosine y")}
+    neurons = parts["norm x"].shape[1]
+    order = np.argsort(np.hypot(parts["norm x"], parts["norm y"]), axis=1)
+    sign = np.where(np.arange(neurons) < neurons // 2, 1.0, -1.0)
+
+    def bucketed(values: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(values, order, axis=1).reshape(len(values), BUCKETS, -1).mean(axis=2)
+
+    cosines = bucketed(parts["cosine x"])
+    tenths = [100 * (i + 0.5) / BUCKETS for i in range(BUCKETS)]
+    inside = curve_figure("icl.fig2.neurons", "Neurons after training, from the smallest to the largest",
+                          "Means over tenths of the neurons, sorted by the norm of their row of W_O W_V: (C) the part "
+                          "that reads inputs, (D) the part that reads labels, with the sign of the output weight.",
+                          [Panel("(C) inputs", tenths, [Curve("norm", bucketed(parts["norm x"])),
+                                                        Curve("cosine with the mean pattern", cosines)]),
+                           Panel("(D) labels", tenths, [Curve("norm", bucketed(parts["norm y"])),
+                                                        Curve("cosine with +-q", bucketed(parts["cosine y"] * sign))])],
+                          "percentile of the neurons' norms", "")
+    return Outcome(
+        shown="How queries and keys grow along training, where attention goes, and what the neurons of the MLP read.",
+        paper="Norms grow along the relevant patterns, attention gathers on the query's pattern, and all but a few "
+              "neurons turn towards the mean pattern and towards q or -q.",
+        measured=f"Attention on the query's pattern rises from {shares['in domain'][:, 0].mean():.2f} to "
+                 f"{shares['in domain'][:, -1].mean():.3f} in domain and {shares['out of domain'][:, -1].mean():.3f} "
+                 f"out of it. The smallest tenth of the neurons has a cosine of {cosines[:, 0].mean():.2f} with the "
+                 f"mean pattern, the largest {cosines[:, -1].mean():.2f}. It agrees with the paper, but for the norms "
+                 "of whole queries: irrelevant patterns keep a share in them.",
+        plots=[training, inside], seeds=lab.seeds(len(models)), settings={"training": to_json(models[0].run)})
+
+
+ENTRY = Entry("icl.fig2", "figure", "Inside the one-layer Transformer along training", "li2024icl, figure 2", run)

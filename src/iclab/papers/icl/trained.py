@@ -1,0 +1,19 @@
+"""The one-layer Transformers at which the entries look."""
+
+from __future__ import annotations
+
+from iclab.papers.entries import Lab, per_seed
+from iclab.papers.icl.mechanism import inside
+from iclab.papers.icl.settings import SIZES, one_layer_run
+from iclab.training import Trained
+
+FRACTIONS = (0.8, 0.6)
+
+
+def one_layer_models(lab: Lab, decisive: float) -> list[Trained]:
+    """All seeds of this scale, watched along training; who asks first has those of both decisive fractions trained."""
+    size = SIZES[lab.scale]
+    seeds = lab.seeds(size.seeds)
+    runs = [run for fraction in FRACTIONS for run in per_seed(one_layer_run(fraction, size.steps), seeds)]
+    first = size.seeds * FRACTIONS.index(decisive)
+    return lab.train(runs, inside)[first:first + size.seeds]
