@@ -19,7 +19,6 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.icl.settings import SIZES, in_domain, one_layer_run, out_of_domain
 from iclab.papers.icl.trained import one_layer_models
-from iclab.parallel import each
 from iclab.probes import Interval, information_floor, measure_error, model_errors, seed_interval
 from iclab.probes.baselines import baselines, classifier_predictor
 from iclab.runs.store import run_id
@@ -54,7 +53,8 @@ def measure(models: Sequence[Trained], seeds: Sequence[int], lengths: Sequence[i
         count = fitted[0] if point == HARD else fitted[1]
         return measure_error(classifier_predictor(baselines()[name]), tests[point], count=count, seed=seed).error
 
-    fits = {jobs[i]: error for i, error in each(job, jobs)}
+    # Not side by side: small fits spend their time in Python, of which only one thread runs at once.
+    fits = {item: job(item) for item in jobs}
     ours = {point: model_errors(models, [tests[point]], count=prompts, seeds=seeds)[:, 0] for point in points}
     return {point: {ICL: ours[point]} | {name: np.array([fits[point, name, seed] for seed in seeds])
                                          for name in baselines()} for point in points}
