@@ -12,6 +12,7 @@ from iclab.papers import entries
 from iclab.papers.entries import Lab, Size, all_entries, chosen_entries
 from iclab.papers.icl import baselines as icl_baselines
 from iclab.papers.icl import settings as icl_settings
+from iclab.papers.icl import tasks as icl_tasks
 from iclab.papers.mamba import attack, context, deep, family, iterations, length, robustness, settings, tasks, window
 from iclab.runs.store import Store
 
@@ -21,6 +22,9 @@ def shrink(monkeypatch):
     monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
     monkeypatch.setitem(icl_settings.SIZES, "quick", Size(seeds=2, steps=100, prompts=500))
     monkeypatch.setitem(icl_baselines.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_tasks.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_tasks.STEPS, "quick", 50)
+    monkeypatch.setattr(icl_tasks, "AWAY", (-1, 0))
     monkeypatch.setitem(icl_baselines.FITTED, "quick", (5, 5))
     monkeypatch.setitem(deep.DEEP, "quick", Size(seeds=2, steps=100, prompts=500))
     monkeypatch.setitem(window.STEPS, "quick", 100)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iclab import train_many
-from iclab.papers.icl import attention, baselines, neurons, norms, ood, pruning, unseen
+from iclab.papers.icl import attention, baselines, neurons, norms, ood, pruning, tasks, unseen
 from iclab.papers.icl.mechanism import PLACES, along, inside
 from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
@@ -88,3 +88,16 @@ def test_large_neurons_turn(models):
     after, before = ({name: values[:, i] for name, values in history.items()} for i in (-1, 0))
     assert "fails" not in verdicts(neurons.checks(after))
     assert verdicts(neurons.checks(before)) == ["fails", "fails"]
+
+
+def test_coverage_is_what_counts():
+    sets = tasks.task_sets((6, 8))
+    for (M1, name), chosen in sets.items():
+        assert len(set(chosen)) == int(name.split()[0].rstrip(","))
+        assert tasks.covers(chosen, M1) == (name in (f"{M1} cyclic", f"{M1 + 2} cyclic"))
+        assert not set(tasks.test_of(M1, chosen).tasks) & set(chosen)
+    errors = {key: np.full(4, 0.0 if tasks.covers(chosen, key[0]) else 0.2) for key, chosen in sets.items()}
+    assert set(verdicts(tasks.checks(errors))) == {"holds"}
+    nothing_learnt = {key: np.full(4, 0.5) for key in sets}
+    assert "fails" in verdicts(tasks.checks(nothing_learnt))
+    assert tasks.a_run(8, sets[8, "8 cyclic"], 10).prompts.irrelevant_patterns == 22
