@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iclab import GPT2, Classification, IclabError, LabelEmbedding, Run, SpecError, Training, train
-from iclab.models.gpt2 import Affine, Block, GPT2Params
+from iclab.models.gpt2 import Affine, Block, GPT2Params, stacked
 
 MODEL = GPT2(layers=3, heads=2, size=64, positions=21)
 
@@ -21,8 +21,8 @@ def copied(theirs) -> GPT2Params:
     def norm(module):
         return Affine(jnp.asarray(module.weight.detach().numpy())[None], jnp.asarray(module.bias.detach().numpy()))
 
-    blocks = tuple(Block(norm(b.ln_1), affine(b.attn.c_attn), affine(b.attn.c_proj), norm(b.ln_2), affine(b.mlp.c_fc),
-                         affine(b.mlp.c_proj)) for b in theirs.h)
+    blocks = stacked([Block(norm(b.ln_1), affine(b.attn.c_attn), affine(b.attn.c_proj), norm(b.ln_2),
+                            affine(b.mlp.c_fc), affine(b.mlp.c_proj)) for b in theirs.h])
     zero = Affine(jnp.zeros((1, 1)), jnp.zeros(1))
     return GPT2Params(zero, jnp.asarray(theirs.wpe.weight.detach().numpy()), blocks, norm(theirs.ln_f), zero)
 
@@ -42,6 +42,14 @@ def test_it_is_the_gpt2_of_transformers():
     params = copied(theirs)
     ours = jax.vmap(lambda h: MODEL.stream(params, h + params.positions)[0])(jnp.asarray(embedded.numpy()))
     np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+def test_what_is_not_asked_for_need_not_be_computed():
+    params = MODEL.init(jax.random.key(0), 30)
+    h = jax.random.normal(jax.random.key(1), (21, 64))
+    whole, query = MODEL.stream(params, h), MODEL.stream(params, h, asked=1)
+    np.testing.assert_allclose(query[0][0], whole[0][-1], atol=1e-5)
+    np.testing.assert_allclose(query[1], whole[1], atol=1e-6)
 
 
 def test_only_the_past_is_read_and_positions_count_from_the_query():

@@ -93,7 +93,7 @@ def test_the_tolerated_fraction(trained_mamba):
 
 def test_the_context_that_is_needed(trained_mamba, trained_linear):
     def counts(member, models):
-        return context.needed(context.LENGTHS[member], context.measure(models, SEEDS, member, 1000))
+        return context.needed_examples(context.LENGTHS[member], context.measure(models, SEEDS, member, 1000), 0.05)
 
     sound = {"linear": counts("linear", trained_linear), "mamba": counts("mamba", trained_mamba)}
     assert "fails" not in verdicts(context.checks(sound))
@@ -102,7 +102,7 @@ def test_the_context_that_is_needed(trained_mamba, trained_linear):
     beginner = sound | {"linear": counts("linear", [untrained(m) for m in trained_mamba])}
     assert "fails" in verdicts(context.checks(beginner))
     curve = np.array([0.5, 0.2, 0.01])
-    assert 10 < context.needed((5, 10, 20), curve) < 20
+    assert 10 < context.needed_examples((5, 10, 20), curve, 0.05) < 20
 
 
 def test_only_a_gate_on_the_example_itself_filters(trained_mamba, trained_linear):

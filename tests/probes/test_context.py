@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import jax
 import numpy as np
 import pytest
 
-from iclab import IclabError, replace
+from iclab import GatedAttention, IclabError, Run, replace
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes import model_errors
 from iclab.probes.context import context_errors
+from iclab.training import Trained
 
 
 def test_the_last_examples_of_a_long_prompt_are_a_short_prompt(trained_mamba, trained_linear):
@@ -23,9 +23,18 @@ def test_the_last_examples_of_a_long_prompt_are_a_short_prompt(trained_mamba, tr
         np.testing.assert_allclose(found[:, 0], short, atol=0.03)
 
 
-def test_only_one_layer_can_be_asked(trained_mamba):
-    deep = replace(trained_mamba[0].run, model=replace(trained_mamba[0].run.model, layers=2))
-    with pytest.raises(IclabError, match="one-layer gated model"):
-        context_errors([dataclasses.replace(trained_mamba[0], run=deep)], [attacked_prompts("flip", 0.3)], (3,))
+def test_any_model_can_be_asked(trained_mamba):
+    deep = Trained(Run(model=GatedAttention(layers=2)), GatedAttention(layers=2).init(jax.random.key(0), 30), None,
+                   np.array([1]), np.array([1.0]))
+    test = attacked_prompts("flip", 0.3, prompt_length=30)
+    found = context_errors([deep], [test], (3, 30), count=2000, seeds=[1])[0, 0]
+    np.testing.assert_allclose(found[1], model_errors([deep], [test], count=2000, seeds=[1])[0, 0], atol=1e-3)
+    short = model_errors([deep], [replace(test, prompt_length=3)], count=2000, seeds=[2])[0, 0]
+    np.testing.assert_allclose(found[0], short, atol=0.05)
+
+
+def test_bad_questions_are_named(trained_mamba):
     with pytest.raises(IclabError, match=r"lengths must lie in \[1, 20\]"):
         context_errors(trained_mamba[:1], [attacked_prompts("flip", 0.3)], (30,))
+    with pytest.raises(IclabError, match="placement must be random"):
+        context_errors(trained_mamba[:1], [attacked_prompts("flip", 0.3, placement="far")], (3,))

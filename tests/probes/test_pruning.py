@@ -42,8 +42,7 @@ def test_a_pruned_neuron_says_nothing(model):
     if isinstance(model, SoftmaxMLP):
         changed.W_O[~keep] = 0
     else:
-        for layer, block in enumerate(changed.blocks):
-            block.down.W[~np.split(keep, 2)[layer]] = 0
+        changed.blocks.down.W[~keep.reshape(2, -1)] = 0
     np.testing.assert_array_equal(half.predict(batch), Trained(whole.run, changed, None, whole.steps,
                                                                whole.loss).predict(batch))
 

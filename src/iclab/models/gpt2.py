@@ -6,6 +6,7 @@ the `transformers` implementation with copied weights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -26,7 +27,7 @@ class Affine(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Weights of one layer."""
+    """Weights of one layer, or of all layers, stacked."""
 
     norm1: Affine
     """Scale (as a row) and shift of the first layer norm."""
@@ -42,7 +43,7 @@ class GPT2Params(NamedTuple):
 
     read_in: Affine
     positions: Float[Array, "positions size"]
-    blocks: tuple[Block, ...]
+    blocks: Block
     norm: Affine
     read_out: Affine
 
@@ -62,15 +63,17 @@ def layer_norm(norm: Affine, h: Float[Array, "tokens size"]) -> Float[Array, "to
     return centred / jnp.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5) * norm.W[0] + norm.b
 
 
-def attend(block: Block, h: Float[Array, "tokens size"], heads: int
-           ) -> tuple[Float[Array, "tokens size"], Float[Array, "heads tokens tokens"]]:
-    """Causal attention, and its weights."""
+def attend(block: Block, h: Float[Array, "tokens size"], heads: int, asked: int
+           ) -> tuple[Float[Array, "asked size"], Float[Array, "heads asked tokens"]]:
+    """Causal attention of the last `asked` tokens, and its weights."""
     tokens, size = h.shape
-    q, k, v = (part.reshape(tokens, heads, size // heads) for part in jnp.split(h @ block.qkv.W + block.qkv.b, 3, -1))
+    (query_W, rest_W), (query_b, rest_b) = jnp.split(block.qkv.W, [size], 1), jnp.split(block.qkv.b, [size])
+    q = (h[-asked:] @ query_W + query_b).reshape(asked, heads, -1)
+    k, v = (part.reshape(tokens, heads, -1) for part in jnp.split(h @ rest_W + rest_b, 2, -1))
     logits = jnp.einsum("thd,shd->hts", q, k) / jnp.sqrt(float(size // heads))
-    causal = jnp.arange(tokens)[:, None] >= jnp.arange(tokens)
+    causal = jnp.arange(tokens - asked, tokens)[:, None] >= jnp.arange(tokens)
     weights = jax.nn.softmax(jnp.where(causal, logits, -jnp.inf), axis=-1)
-    return jnp.einsum("hts,shd->thd", weights, v).reshape(tokens, size) @ block.out.W + block.out.b, weights
+    return jnp.einsum("hts,shd->thd", weights, v).reshape(asked, size) @ block.out.W + block.out.b, weights
 
 
 @spec
@@ -98,7 +101,8 @@ class GPT2:
         require(self.size % self.heads == 0, "size", self.size, f"be a multiple of heads = {self.heads}")
 
     def init(self, key: Array, dimension: int) -> GPT2Params:
-        """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers)."""
+        """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers); the read-in
+        N(0, 1/size)."""
         keys = iter(jax.random.split(key, 3 + 4 * self.layers))
         size, small = self.size, 0.02 / jnp.sqrt(2.0 * self.layers)
 
@@ -108,9 +112,9 @@ class GPT2:
         plain = Affine(jnp.ones((1, size)), jnp.zeros(size))
         read_in = affine(dimension + self.embedding.size, size, 1.0 / jnp.sqrt(float(size)))
         positions = 0.02 * jax.random.normal(next(keys), (self.positions, size))
-        blocks = tuple(Block(plain, affine(size, 3 * size), affine(size, size, small), plain, affine(size, 4 * size),
-                             affine(4 * size, size, small)) for _ in range(self.layers))
-        return GPT2Params(read_in, positions, blocks, plain, affine(size, 1))
+        blocks = [Block(plain, affine(size, 3 * size), affine(size, size, small), plain, affine(size, 4 * size),
+                        affine(4 * size, size, small)) for _ in range(self.layers)]
+        return GPT2Params(read_in, positions, stacked(blocks), plain, affine(size, 1))
 
     def apply(self, params: GPT2Params, columns: Float[Array, "tokens width"]) -> tuple[Float[Array, ""], GPT2Seen]:
         """The output for one prompt's query and what led to it."""
@@ -118,21 +122,27 @@ class GPT2:
         require(tokens <= self.positions, "prompt_length", tokens - 1, f"be below positions = {self.positions}")
         read_in = aligned(params.read_in.W.T, columns.shape[1]).T
         h = columns @ read_in + params.read_in.b + params.positions[self.positions - tokens:]
-        h, scores, hidden = self.stream(params, h)
+        h, scores, hidden = self.stream(params, h, asked=1)
         return h[-1] @ params.read_out.W[:, 0] + params.read_out.b[0], GPT2Seen(scores, hidden)
 
-    def stream(self, params: GPT2Params, h: Float[Array, "tokens size"]
-               ) -> tuple[Float[Array, "tokens size"], Array, Array]:
-        """Embedded tokens through all blocks and the last norm; attention and neurons seen from the query."""
-        scores, hidden = [], []
-        for block in params.blocks:
-            written, weights = attend(block, layer_norm(block.norm1, h), self.heads)
-            h = h + written
+    def stream(self, params: GPT2Params, h: Float[Array, "tokens size"], asked: int | None = None
+               ) -> tuple[Float[Array, "asked size"], Float[Array, "layers tokens"], Float[Array, "layers neurons"]]:
+        """Embedded tokens through all blocks and the last norm, the last `asked` of them (none: all); attention and
+        neurons seen from the query."""
+        def layer(h: Array, block: Block, wanted: int) -> tuple[Array, tuple[Array, Array]]:
+            written, weights = attend(block, layer_norm(block.norm1, h), self.heads, wanted)
+            h = h[-wanted:] + written
             neurons = layer_norm(block.norm2, h) @ block.up.W + block.up.b
             h = h + jax.nn.gelu(neurons, approximate=True) @ block.down.W + block.down.b
-            scores.append(weights[:, -1].mean(axis=0))
-            hidden.append(neurons[-1])
-        return layer_norm(params.norm, h), jnp.stack(scores), jnp.stack(hidden)
+            return h, (weights[:, -1].mean(axis=0), neurons[-1])
+
+        # All layers but the last are one program; the last is spared what nobody asks for.
+        first, last = (jax.tree.map(lambda leaf, part=part: leaf[part], params.blocks) for part in (slice(-1), -1))
+        tokens = h.shape[0]
+        h, seen = jax.lax.scan(lambda h, block: layer(h, block, tokens), h, first)
+        h, seen_last = layer(h, last, asked or tokens)
+        scores, hidden = (jnp.concatenate([part, one[None]]) for part, one in zip(seen, seen_last, strict=True))
+        return layer_norm(params.norm, h), scores, hidden
 
     def __call__(self, params: GPT2Params, prompt: Prompt) -> tuple[Float[Array, ""], GPT2Seen]:
         """`apply` on one prompt through the model's embedding."""
@@ -140,11 +150,15 @@ class GPT2:
 
     def rows(self, params: GPT2Params) -> Float[Array, "neurons size"]:
         """What each neuron of each MLP reads, layer after layer; pruning goes by their norms."""
-        return jnp.concatenate([block.up.W.T for block in params.blocks])
+        return jnp.swapaxes(params.blocks.up.W, 1, 2).reshape(-1, self.size)
 
     def kept(self, params: GPT2Params, keep: Bool[Array, " neurons"]) -> GPT2Params:
         """The weights with only these neurons left: the others write nothing."""
-        parts = jnp.split(keep, self.layers)
-        blocks = tuple(block._replace(down=block.down._replace(W=block.down.W * mine[:, None]))
-                       for block, mine in zip(params.blocks, parts, strict=True))
-        return params._replace(blocks=blocks)
+        down = params.blocks.down
+        down = down._replace(W=down.W * keep.reshape(self.layers, -1, 1))
+        return params._replace(blocks=params.blocks._replace(down=down))
+
+
+def stacked(blocks: Sequence[Block]) -> Block:
+    """Layers as one block with a leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *blocks)

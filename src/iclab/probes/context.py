@@ -1,7 +1,8 @@
-"""Error against the number of context examples, all numbers at once.
+"""Error against the number of context examples, all numbers at once, and how many are needed.
 
-In a one-layer model the gate of an example depends on what stands between it and the query, not on what stands before.
-So the output with only the last n examples is the sum of their contributions, and one long prompt answers for every n:
+Context examples are drawn alike, so the last n of a long prompt are a prompt of n examples, and one batch of long
+prompts answers for every n. A one-layer gated model does so in one pass: the gate of an example depends on what stands
+between it and the query, not on what stands before, so the output with the last n examples is a sum of contributions:
 
     F_n = sum_{i > l - n} G_{i,l+1} y_i p_i^T W_B^T W_C p_query
 """
@@ -22,26 +23,50 @@ from iclab.probes.errors import Drawn, averages
 
 def context_errors(models: Sequence[Any], tests: Sequence[Any], lengths: Sequence[int], *, count: int = 4000,
                    seeds: Sequence[int] | None = None) -> Float[np.ndarray, "models tests lengths"]:
-    """Error of one-layer gated models with only the last n examples of a prompt, for every n in `lengths`."""
-    for trained in models:
-        model = trained.run.model
-        require(getattr(model, "layers", None) == 1 and model.member != "gla" and not model.normalise, "model", model,
-                "be a one-layer gated model whose gate is one number a token")
+    """Error with only the last n examples of a prompt, for every n in `lengths`."""
     for test in tests:
         require(min(lengths) > 0 and max(lengths) <= test.prompt_length, "lengths", list(lengths),
                 f"lie in [1, {test.prompt_length}]")
+        require(test.placement == "random", "placement", test.placement, "be random, or examples are not alike")
     return averages(_wrong_by_length(tuple(lengths)), models, tests, count, seeds)
 
 
 @cache
 def _wrong_by_length(lengths: tuple[int, ...]) -> Any:
     def wrong(model: Any, params: Any, batch: Drawn) -> Float[Array, " lengths"]:
-        tokens = batch.y.shape[1]
-        # Example i (the query is the last token) counts when fewer than n others stand between it and the query.
-        seen = (jnp.arange(tokens)[None] >= tokens - 1 - jnp.asarray(lengths)[:, None]).astype(float)
-        _, inside = batch.seen(model, params)
-        parts = inside.gates[:, 0] * inside.scores[:, 0] * batch.y
-        margins = jnp.einsum("bt,nt->bn", parts, seen) * batch.label[:, None]
-        return jnp.where(margins > 0, 0.0, 1.0).mean(axis=0)
+        outputs = _summed(model, params, batch, lengths) if _sums(model) else jnp.stack(
+            [batch.last(length).seen(model, params)[0] for length in lengths], axis=1)
+        return jnp.where(outputs * batch.label[:, None] > 0, 0.0, 1.0).mean(axis=0)
 
     return wrong
+
+
+def _sums(model: Any) -> bool:
+    """Whether the model's output is a sum over examples, each seen as if those before it were not there."""
+    return (getattr(model, "layers", None) == 1 and getattr(model, "member", "gla") != "gla"
+            and not getattr(model, "normalise", False))
+
+
+def _summed(model: Any, params: Any, batch: Drawn, lengths: Sequence[int]) -> Float[Array, "batch lengths"]:
+    tokens = batch.y.shape[1]
+    # Example i (the query is the last token) counts when fewer than n others stand between it and the query.
+    counted = (jnp.arange(tokens)[None] >= tokens - 1 - jnp.asarray(lengths)[:, None]).astype(float)
+    inside = batch.seen(model, params)[1]
+    return jnp.einsum("bt,nt->bn", inside.gates[:, 0] * inside.scores[:, 0] * batch.y, counted)
+
+
+def needed_examples(lengths: Sequence[int], errors: Float[np.ndarray, "... lengths"], allowed: float
+                    ) -> Float[np.ndarray, ...]:
+    """The number of examples at which the error first falls to `allowed`, between two lengths by their logarithms; NaN
+    if it never does."""
+    def one(curve: np.ndarray) -> float:
+        below = np.flatnonzero(curve <= allowed)
+        if len(below) == 0:
+            return float("nan")
+        last = below[0]
+        if last == 0:
+            return float(lengths[0])
+        step = (curve[last - 1] - allowed) / (curve[last - 1] - curve[last])
+        return float(np.exp(np.log(lengths[last - 1]) + step * np.log(lengths[last] / lengths[last - 1])))
+
+    return np.apply_along_axis(one, -1, errors)

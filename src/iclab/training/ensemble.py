@@ -20,9 +20,8 @@ from iclab.parallel import Compiled, default_workers, each
 from iclab.prompts.randomness import Key
 from iclab.specs import canonical, replace
 from iclab.training.packing import (
-    SHARED_WIDTH,
-    WIDTH,
     Pack,
+    best_width,
     by_structure,
     cut_packs,
     run_of,
@@ -127,7 +126,7 @@ def _fitting_packs(runs: Sequence[Run], starts: Sequence[Trained | None], group:
                    shared: bool | None, probe: Probe | None, memory: int | None) -> list[Pack]:
     """The packs of a group, narrowed until one needs at most `memory` bytes."""
     shared = shares_data(runs, group) if shared is None else shared
-    width = width or (SHARED_WIDTH if shared else WIDTH)
+    width = width or best_width(runs[group[0]], shared)
     while True:
         packs = cut_packs(runs, starts, group, width, shared)
         if memory is None:

@@ -22,6 +22,8 @@ WIDTH = 4
 """Most runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
 SHARED_WIDTH = 16
 """Most runs in a pack that share their prompts; wider, because drawing is paid once for all."""
+WEIGHTS = 2**18
+"""Most weights in a pack: a model as large as GPT-2 fills a core alone, and four of them would leave others idle."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def groups(runs: Sequence[Run]) -> list[Group]:
     found = []
     for members in by_structure(runs, [None] * len(runs)):
         shared = shares_data(runs, members)
-        width = width_for(len(members), shared)
+        width = width_for(len(members), best_width(runs[members[0]], shared))
         found.append(Group(members, shared, width, width * shards_for(len(members))))
     return found
 
@@ -107,10 +109,17 @@ def shares_data(runs: Sequence[Run], group: list[int]) -> bool:
     return len(group) > 1 and all(same_data(runs[group[0]], runs[i]) for i in group[1:])
 
 
-def width_for(count: int, shared: bool) -> int:
+def best_width(run: Run, shared: bool) -> int:
+    """Most runs like this one in a pack on one device."""
+    params = jax.eval_shape(lambda key: run.model.init(key, run.prompts.dimension), jax.random.key(0))
+    weights = sum(leaf.size for leaf in jax.tree.leaves(params))
+    return max(1, min(SHARED_WIDTH if shared else WIDTH, WEIGHTS // max(weights, 1)))
+
+
+def width_for(count: int, best: int) -> int:
     """How wide the packs of a group are: as few packs as the best width allows, and then evenly filled."""
     share = -(-count // shards_for(count))
-    packs = -(-share // (SHARED_WIDTH if shared else WIDTH))
+    packs = -(-share // best)
     return -(-share // packs)
 
 

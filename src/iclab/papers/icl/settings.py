@@ -5,6 +5,10 @@
 | d_X = d_Y 30, M1 6, M2 24, beta 3, K .5, K' 5, l_tr 20, U = 1,  | eta .5, B 128, T 1,000, m 100, delta .13, |q| 3,   |
 | alpha .8 (.6 for pruning and figures 6, 7), m_a = m_b 60        | a = +-1/m                                         |
 
+GPT-2 (3 layers, 2 heads, U = 4 in the paper): vectors of 64, Adam up to 2e-3 (warmed up for 80 steps, then down to 0 as
+a cosine), gradients clipped at norm 1, B 32, T 800; at a constant 1e-3 every third seed errs on unseen tasks. Its
+prompts have at most 20 examples: positions are counted back from the query, and those beyond l_tr are never trained.
+
 Out of domain there are three patterns: mu1' = .3 (mu1 - mu2) + a mu5 + b mu6 with a + b = S1 and unit length, mu2' =
 (mu1 + mu2)/sqrt(2), mu3' = (mu3 + mu4)/sqrt(2).
 """
@@ -14,8 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import optax
 
-from iclab.models import SoftmaxMLP
+from iclab.models import GPT2, SoftmaxMLP
 from iclab.papers.entries import Size
 from iclab.prompts import Classification
 from iclab.prompts.patterns import Matrix
@@ -23,13 +28,18 @@ from iclab.specs import replace
 from iclab.training import Run, Training
 
 SIZES = {"quick": Size(seeds=4, steps=400, prompts=2_000), "full": Size(seeds=8, steps=1_000, prompts=10_000)}
+GPT2_SIZES = {"quick": Size(seeds=2, steps=400, prompts=500), "full": Size(seeds=4, steps=800, prompts=1_000)}
+GPT2_TASKS = 4
+"""U: GPT-2 is trained on the first 24 tasks and tested on the other 6."""
+TRAINING_SCALE = 0.5
+"""K: irrelevant patterns in training; in the tests of the paper K' = 5."""
 LARGEST_SUM = float(np.sqrt(2 * 0.82))
 """S1 at a = b = 0.64."""
 
 
 def training_prompts(decisive: float = 0.8, **changes: Any) -> Classification:
     """Training prompts of section 5: a fraction `decisive` of the examples carries one of the task's patterns."""
-    return replace(Classification(irrelevant_patterns=24, outlier_patterns=0, irrelevant_scale=0.5, tasks="cyclic:1",
+    return replace(Classification(irrelevant_patterns=24, outlier_patterns=0, irrelevant_scale=TRAINING_SCALE, tasks="cyclic:1",
                                   decisive_fraction=decisive), **changes)
 
 
@@ -54,3 +64,16 @@ def one_layer_run(decisive: float, steps: int) -> Run:
     """Training of the one-layer Transformer."""
     return Run(model=SoftmaxMLP(), prompts=training_prompts(decisive),
                training=Training(steps=steps, learning_rate=0.5, record_every=50))
+
+
+def warmed_adam(learning_rate: Any) -> optax.GradientTransformation:
+    """Adam whose step size rises for 80 steps to `learning_rate` and falls to 0 at step 800."""
+    shape = optax.warmup_cosine_decay_schedule(0.0, 1.0, 80, GPT2_SIZES["full"].steps)
+    return optax.chain(optax.adam(learning_rate), optax.scale_by_schedule(shape))
+
+
+def gpt2_run(steps: int) -> Run:
+    """Training of GPT-2."""
+    return Run(model=GPT2(), prompts=training_prompts(tasks=f"cyclic:{GPT2_TASKS}"),
+               training=Training(steps=steps, batch_size=32, learning_rate=2e-3, optimizer=warmed_adam, clip_norm=1.0,
+                                 record_every=50))

@@ -1,10 +1,10 @@
-"""The one-layer Transformers at which the entries look."""
+"""The trained models at which the entries look."""
 
 from __future__ import annotations
 
 from iclab.papers.entries import Lab, per_seed
 from iclab.papers.icl.mechanism import inside
-from iclab.papers.icl.settings import SIZES, one_layer_run
+from iclab.papers.icl.settings import GPT2_SIZES, SIZES, gpt2_run, one_layer_run
 from iclab.training import Trained
 
 FRACTIONS = (0.8, 0.6)
@@ -17,3 +17,9 @@ def one_layer_models(lab: Lab, decisive: float) -> list[Trained]:
     runs = [run for fraction in FRACTIONS for run in per_seed(one_layer_run(fraction, size.steps), seeds)]
     first = size.seeds * FRACTIONS.index(decisive)
     return lab.train(runs, inside)[first:first + size.seeds]
+
+
+def gpt2_models(lab: Lab) -> list[Trained]:
+    """GPT-2, all seeds of this scale."""
+    size = GPT2_SIZES[lab.scale]
+    return lab.train(per_seed(gpt2_run(size.steps), lab.seeds(size.seeds)))

@@ -19,7 +19,7 @@ from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import SIZES, attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.probes import seed_interval
-from iclab.probes.context import context_errors
+from iclab.probes.context import context_errors, needed_examples
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 from iclab.training import Trained
@@ -43,21 +43,6 @@ def measure(models: Sequence[Trained], seeds: Sequence[int], member: str, prompt
     lengths = LENGTHS[member]
     tests = [attacked_prompts("flip", fraction, prompt_length=max(lengths)) for fraction in FRACTIONS[member]]
     return context_errors(models, tests, lengths, count=prompts, seeds=seeds)
-
-
-def needed(lengths: Sequence[int], errors: Float[np.ndarray, "... lengths"]) -> Float[np.ndarray, ...]:
-    """The number of examples at which the error first falls to 0.05, between two lengths by their logarithms."""
-    def one(curve: np.ndarray) -> float:
-        below = np.flatnonzero(curve <= NEEDED)
-        if len(below) == 0:
-            return float("nan")
-        last = below[0]
-        if last == 0:
-            return float(lengths[0])
-        step = (curve[last - 1] - NEEDED) / (curve[last - 1] - curve[last])
-        return float(np.exp(np.log(lengths[last - 1]) + step * np.log(lengths[last] / lengths[last - 1])))
-
-    return np.apply_along_axis(one, -1, errors)
 
 
 def exponents(member: str, counts: Float[np.ndarray, "seeds fractions"]) -> Float[np.ndarray, " seeds"]:
@@ -95,7 +80,7 @@ def run(lab: Lab) -> Outcome:
             return measure(models, seeds, member, prompts).tolist()
 
         kept = lab.store.recall("mamba-context", [[m.run for m in models], prompts], compute)
-        counts[member] = needed(LENGTHS[member], np.array(kept))
+        counts[member] = needed_examples(LENGTHS[member], np.array(kept), NEEDED)
     panels = []
     for member, fractions in FRACTIONS.items():
         f, mean = np.array(fractions), np.nanmean(counts[member], axis=0)

@@ -19,7 +19,8 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.mamba.settings import one_layer_run
-from iclab.probes import Interval, seed_interval
+from iclab.probes import seed_interval
+from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
 from iclab.training import Run, Trained, Training
@@ -63,25 +64,8 @@ def a_run(member: str, axis: str, value: float, steps: int) -> Run:
 
 
 def iterations(trained: Trained, test: Any = None, seed: int = 0) -> float:
-    """Measure: the first step at which the loss is at most the target, between two records by a line; NaN if never."""
-    below = np.flatnonzero(trained.loss <= TARGET)
-    if len(below) == 0:
-        return float("nan")
-    last = below[0]
-    if last == 0:
-        return float(trained.steps[0])
-    step = (trained.loss[last - 1] - TARGET) / (trained.loss[last - 1] - trained.loss[last])
-    return float(trained.steps[last - 1] + step * (trained.steps[last] - trained.steps[last - 1]))
-
-
-def exponent(x: Sequence[float], counts: Float[np.ndarray, "seeds points"], draws: int = 2000) -> Interval:
-    """Slope of log T on log x, with a bootstrap interval over seeds; NaN if the target was not always reached."""
-    if not np.isfinite(counts).all():
-        return Interval(np.nan, np.nan, np.nan)
-    slopes = np.array([np.polyfit(np.log(x), np.log(row), 1)[0] for row in counts])
-    picks = np.random.default_rng(0).integers(len(slopes), size=(draws, len(slopes)))
-    low, high = np.percentile(slopes[picks].mean(axis=1), [2.5, 97.5])
-    return Interval(float(slopes.mean()), float(low), float(high))
+    """Measure: the step at which the loss falls to the target."""
+    return iterations_to(trained, TARGET)
 
 
 def checks(counts: dict[str, dict[str, Float[np.ndarray, "seeds points"]]], scale: str) -> list[Check]:

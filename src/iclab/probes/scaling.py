@@ -1,0 +1,34 @@
+"""Power laws: how long training takes, and the exponent with which a number grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.probes.errors import Interval
+
+
+def iterations_to(trained: Any, target: float) -> float:
+    """The first step at which a trained run's loss was at most `target`, between two records by a line; NaN if never.
+    """
+    below = np.flatnonzero(trained.loss <= target)
+    if len(below) == 0:
+        return float("nan")
+    last = below[0]
+    if last == 0:
+        return float(trained.steps[0])
+    step = (trained.loss[last - 1] - target) / (trained.loss[last - 1] - trained.loss[last])
+    return float(trained.steps[last - 1] + step * (trained.steps[last] - trained.steps[last - 1]))
+
+
+def exponent(x: Sequence[float], counts: Float[np.ndarray, "seeds points"], draws: int = 2000) -> Interval:
+    """Slope of log counts on log x, with a bootstrap interval over seeds; NaN where a count is missing."""
+    if not np.isfinite(counts).all():
+        return Interval(np.nan, np.nan, np.nan)
+    slopes = np.array([np.polyfit(np.log(x), np.log(row), 1)[0] for row in counts])
+    picks = np.random.default_rng(0).integers(len(slopes), size=(draws, len(slopes)))
+    low, high = np.percentile(slopes[picks].mean(axis=1), [2.5, 97.5])
+    return Interval(float(slopes.mean()), float(low), float(high))
