@@ -59,6 +59,11 @@ def test_a_sweep_answers_a_new_question(monkeypatch):
     assert errors[0.6] < 0.05
 
 
+def test_large_irrelevant_patterns_confuse_gpt2(monkeypatch):
+    errors = load("07", 90, monkeypatch).main()
+    assert max(errors[0.5]) < min(errors[5.0])
+
+
 def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():
     from iclab import read_sweep
 

@@ -10,10 +10,17 @@ import pytest
 from iclab import IclabError
 from iclab.papers import entries
 from iclab.papers.entries import Lab, Size, all_entries, chosen_entries
+from iclab.papers.icl import alpha as icl_alpha
 from iclab.papers.icl import baselines as icl_baselines
+from iclab.papers.icl import context as icl_context
+from iclab.papers.icl import families as icl_families
+from iclab.papers.icl import iterations as icl_iterations
+from iclab.papers.icl import search as icl_search
 from iclab.papers.icl import settings as icl_settings
 from iclab.papers.icl import tasks as icl_tasks
 from iclab.papers.mamba import attack, context, deep, family, iterations, length, robustness, settings, tasks, window
+from iclab.papers.selectors import noise as selectors_noise
+from iclab.papers.selectors import settings as selectors_settings
 from iclab.runs.store import Store
 
 
@@ -21,6 +28,19 @@ def shrink(monkeypatch):
     """Make every entry small enough for a test."""
     monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
     monkeypatch.setitem(icl_settings.SIZES, "quick", Size(seeds=2, steps=100, prompts=500))
+    monkeypatch.setitem(icl_settings.GPT2_SIZES, "quick", Size(seeds=2, steps=20, prompts=500))
+    monkeypatch.setitem(icl_context.SEEDS, "quick", {"softmax": 2, "gpt2": 2})
+    monkeypatch.setitem(icl_context.PROMPTS, "quick", {"softmax": 500, "gpt2": 500})
+    monkeypatch.setitem(icl_context.LENGTHS, "gpt2", (6, 20))
+    monkeypatch.setitem(icl_alpha.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_alpha.LENGTHS, "quick", (4, 8))
+    monkeypatch.setitem(icl_iterations.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_iterations.AXES, "quick", {"beta": (2.0, 4.0), "eta": (0.5, 1.0)})
+    monkeypatch.setitem(icl_search.SETTINGS, "quick", [icl_search.Setting(steps=50)])
+    monkeypatch.setitem(icl_families.SEEDS, "quick", {"gpt2": 1, "others": 2})
+    monkeypatch.setitem(icl_families.STEPS, "quick", 100)
+    monkeypatch.setitem(selectors_settings.SIZES, "quick", Size(seeds=2, steps=50, prompts=500))
+    monkeypatch.setattr(selectors_noise, "STEPS", {"lam*": 50, "tau": 50})
     monkeypatch.setitem(icl_baselines.SEEDS, "quick", 2)
     monkeypatch.setitem(icl_tasks.SEEDS, "quick", 2)
     monkeypatch.setitem(icl_tasks.STEPS, "quick", 50)

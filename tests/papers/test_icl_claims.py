@@ -6,11 +6,24 @@ import numpy as np
 import pytest
 
 from iclab import train_many
-from iclab.papers.icl import attention, baselines, neurons, norms, ood, pruning, tasks, unseen
+from iclab.papers.icl import (
+    alpha,
+    attention,
+    baselines,
+    context,
+    iterations,
+    neurons,
+    norms,
+    ood,
+    pruning,
+    tasks,
+    unseen,
+)
 from iclab.papers.icl.mechanism import PLACES, along, inside
 from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
 from iclab.probes import model_errors
+from iclab.probes.context import context_errors
 
 SEEDS = [0, 1, 2, 3]
 
@@ -42,24 +55,67 @@ def test_unseen_tasks(models):
 
 
 def test_the_coefficient_sum(models):
-    tests = [out_of_domain(0.6, total) for total in ood.SUMS]
-    sound = model_errors(models, tests, count=1000, seeds=SEEDS)
-    assert verdicts(ood.checks(sound))[0] == "holds"
-    cliff = np.where(np.array(ood.SUMS) < 1, 0.3, 0.0) + np.zeros_like(sound)
-    assert verdicts(ood.checks(cliff)) == ["holds", "holds"]
-    beginner = model_errors([untrained(model) for model in models], tests, count=1000, seeds=SEEDS)
-    assert verdicts(ood.checks(beginner))[0] == "fails"
+    def judged(some, model="softmax"):
+        return verdicts(ood.checks([ood.Errors(model, 5.0, some)]))
+
+    tests = ood.tests_of("softmax", 5.0)
+    assert judged(model_errors(models, tests, count=1000, seeds=SEEDS))[0] == "holds"
+    for model, sums in ood.SUMS.items():
+        cliff = np.where(np.array(sums) < 1, 0.3, 0.0) + np.zeros((4, 1))
+        assert judged(cliff, model) == ["holds", "holds"]
+    assert judged(model_errors([untrained(model) for model in models], tests, count=1000, seeds=SEEDS))[0] == "fails"
+
+
+def test_fewer_decisive_examples_ask_for_more_examples(models):
+    def errors_of(some):
+        tests = [context.test_of("softmax", where, fraction, 5.0) for where in context.WHERE
+                 for fraction in context.FRACTIONS["softmax"]]
+        found = context_errors(some, tests, context.LENGTHS["softmax"], count=500, seeds=SEEDS)
+        return dict(zip(context.WHERE, np.split(found, 2, axis=1), strict=True))
+
+    gpt2 = {where: np.linspace(0.5, 0.0, 4)[None, :, None] + np.zeros((4, 4, 4)) for where in context.WHERE}
+    assert set(verdicts(context.checks(errors_of(models), gpt2))) == {"holds"}
+    flat = {where: np.full((4, 4, 4), 0.3) for where in context.WHERE}
+    assert set(verdicts(context.checks(errors_of([untrained(m) for m in models]), flat))) == {"fails", "inconclusive"}
+
+
+def test_powers_of_alpha():
+    steps, lengths = 100 * np.array(alpha.FRACTIONS["full"]) ** (-2 / 3), alpha.LENGTHS["full"]
+    # A loss that is 0.1 at 4 / alpha examples.
+    losses = np.stack([0.4 / fraction / np.array(lengths) for fraction in alpha.SHORT["full"]])
+
+    def judged(T, loss):
+        found = alpha.Found({(alpha.JUDGED, alpha.TARGET): np.tile(T, (4, 1))}, np.tile(loss, (4, 1, 1)),
+                            np.zeros((4, *loss.shape)), lengths, [])
+        return verdicts(alpha.checks(found, "full"))
+
+    assert set(judged(steps, losses)) == {"holds"}
+    assert judged(np.full_like(steps, 100.0), np.tile(0.4 / np.array(lengths), (4, 1)))[2::2] == ["fails", "fails"]
+    assert judged(np.full_like(steps, np.nan), np.ones_like(losses))[0] == "fails"
+    assert alpha.a_run(0.6, 8, 10, (0.2, 1.0)).model.init_scale == 0.2
+
+
+def test_powers_of_the_other_settings(models):
+    axes = iterations.AXES["full"]
+    counts = {axis: np.tile(np.array(values) ** iterations.THEORY[axis], (4, 1)) for axis, values in axes.items()}
+    assert set(verdicts(iterations.checks(counts, "full"))) == {"holds"}
+    flat = {axis: np.ones_like(values) for axis, values in counts.items()}
+    assert verdicts(iterations.checks(flat, "full")).count("fails") == 3
+    never = {axis: np.full_like(values, np.nan) for axis, values in counts.items()}
+    assert verdicts(iterations.checks(never, "full"))[0] == "fails"
+    assert 50 < iterations.iterations(models[0]) < 300
+    assert iterations.a_run("M1", 8).prompts.irrelevant_patterns == 22
 
 
 def test_pruning_small_neurons_is_free(models):
-    judged = verdicts(pruning.checks(pruning.measure(models, SEEDS, 500)))
+    judged = verdicts(pruning.checks(pruning.pruned_errors(models, SEEDS, 500)))
     assert judged[:2] == ["holds", "holds"]
     # In an untrained model all neurons are alike: those with large rows cost nothing either.
-    assert verdicts(pruning.checks(pruning.measure([untrained(m) for m in models], SEEDS, 500)))[1] == "fails"
+    assert verdicts(pruning.checks(pruning.pruned_errors([untrained(m) for m in models], SEEDS, 500)))[1] == "fails"
 
 
 def test_classical_learners(models):
-    errors = baselines.measure(models, SEEDS, (20,), (60, 5), 1000)
+    errors = baselines.fit(models, SEEDS, (20,), (60, 5), 1000)
     assert "fails" not in verdicts(baselines.checks(errors))
     beginners = [untrained(model) for model in models]
     hard = errors["out of domain", 0.6, 20]

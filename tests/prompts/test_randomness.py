@@ -9,7 +9,18 @@ import pytest
 from scipy import stats
 
 from iclab import SpecError
-from iclab.prompts.randomness import Key, as_key, choice, draw_bits, fold, low_half, threefry, uniform23
+from iclab.prompts.randomness import (
+    Key,
+    as_key,
+    choice,
+    draw_bits,
+    fold,
+    in_unit_ball,
+    low_half,
+    normals,
+    threefry,
+    uniform23,
+)
 
 # Random123's published answers for threefry2x32 with 20 and 13 rounds: (counter, key, rounds) -> words.
 KNOWN = [
@@ -80,3 +91,17 @@ def test_a_jax_key_is_accepted():
 def test_a_seed_out_of_range_is_named():
     with pytest.raises(SpecError, match="seed must be a whole number"):
         as_key(-1)
+
+
+def test_normal_numbers_are_normal():
+    values = np.asarray(normals(Key(jnp.uint32(1), jnp.uint32(2)), 400, 101)).ravel()
+    assert stats.kstest(values, "norm").pvalue > 0.01
+    assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.02
+
+
+def test_points_fill_the_ball_evenly():
+    points = np.asarray(in_unit_ball(Key(jnp.uint32(3), jnp.uint32(4)), 20_000, 5))
+    radii = np.linalg.norm(points, axis=1)
+    assert radii.max() < 1
+    assert stats.kstest(radii**5, "uniform").pvalue > 0.01
+    np.testing.assert_allclose(np.cov(points.T), np.eye(5) / 7, atol=0.005)

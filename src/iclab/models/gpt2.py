@@ -101,8 +101,8 @@ class GPT2:
         require(self.size % self.heads == 0, "size", self.size, f"be a multiple of heads = {self.heads}")
 
     def init(self, key: Array, dimension: int) -> GPT2Params:
-        """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers); the read-in
-        N(0, 1/size)."""
+        """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers); the
+        read-in N(0, 1/size)."""
         keys = iter(jax.random.split(key, 3 + 4 * self.layers))
         size, small = self.size, 0.02 / jnp.sqrt(2.0 * self.layers)
 

@@ -51,6 +51,11 @@ class Drawn(NamedTuple):
     outlier: Bool[Array, "batch tokens"]
     pattern: Int[Array, "batch tokens"]
 
+    @classmethod
+    def of(cls, prompts: Prompt) -> Drawn:
+        """The same of prompts drawn elsewhere."""
+        return cls(*(getattr(prompts, field) for field in cls._fields))
+
     def last(self, examples: int) -> Drawn:
         """The prompts with only their last examples."""
         x, y, outlier, pattern = (field[:, -examples - 1:] for field in (self.x, self.y, self.outlier, self.pattern))

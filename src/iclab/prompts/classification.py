@@ -19,7 +19,7 @@ from iclab.prompts.randomness import (
     TokenWords,
     choice,
     high_half,
-    jax_key,
+    in_unit_ball,
     low_half,
     uniform16,
     uniform23,
@@ -136,7 +136,7 @@ class Classification(Family):
         if basis is not None:
             x = x @ jnp.asarray(basis, x.dtype)
         if self.noise_norm is not None:
-            x = x + self.noise_norm * _in_unit_ball(key, x.shape)
+            x = x + self.noise_norm * in_unit_ball(key, *x.shape)
         y = carried_labels(roles, self.label_rule, x)
         return Prompt(x=x, y=y, label=roles.label, pattern=roles.pattern, outlier=roles.outlier, clean=roles.clean,
                       task=roles.task, irrelevant=k, direction=s)
@@ -157,11 +157,3 @@ class Classification(Family):
         basis = pattern_basis(self.dimension, self.rotation_seed, self.basis)
         first = self.relevant_patterns + self.irrelevant_patterns
         return (np.eye(self.dimension) if basis is None else basis)[first:first + self.outlier_patterns]
-
-
-def _in_unit_ball(key: Key, shape: tuple[int, ...]) -> Float[Array, "tokens dimension"]:
-    """Uniform points in the unit ball, one a token."""
-    normal_key, radius_key = jax.random.split(jax_key(key))
-    direction = jax.random.normal(normal_key, shape)
-    direction = direction / jnp.linalg.norm(direction, axis=-1, keepdims=True)
-    return direction * jax.random.uniform(radius_key, (shape[0], 1)) ** (1.0 / shape[1])

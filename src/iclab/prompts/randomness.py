@@ -139,3 +139,18 @@ def uniform16(bits16: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
 def uniform23(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
     """A number in (0, 1) from the upper 23 bits of a word: one more and the largest would round to 1 in float32."""
     return ((word >> 9).astype(float) + 0.5) * 2.0**-23
+
+
+def normals(key: Key, rows: int, columns: int) -> Float[Array, "rows columns"]:
+    """Standard normal numbers, one from each word by the inverse of their distribution; sines would cost ten times as
+    much."""
+    pairs = -(-columns // 2)
+    counters = jnp.arange(rows * pairs, dtype=jnp.uint32).reshape(rows, pairs)
+    words = jnp.concatenate(threefry(key, jnp.uint32(0), counters), axis=1)[:, :columns]
+    return jnp.sqrt(2.0) * jax.lax.erf_inv(2.0 * uniform23(words) - 1.0)
+
+
+def in_unit_ball(key: Key, rows: int, columns: int) -> Float[Array, "rows columns"]:
+    """Uniform points in the unit ball: a point of a sphere without its last two coordinates."""
+    points = normals(key, rows, columns + 2)
+    return points[:, :columns] / jnp.linalg.norm(points, axis=1, keepdims=True)

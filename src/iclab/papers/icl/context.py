@@ -19,6 +19,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import GPT2_TASKS, TRAINING_SCALE, in_domain, out_of_domain
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
+from iclab.papers.powers import power_checks, said
 from iclab.probes import seed_interval
 from iclab.probes.context import context_errors, needed_examples
 from iclab.probes.scaling import exponent
@@ -71,8 +72,7 @@ def checks(one_layer: Errors, gpt2: Errors) -> list[Check]:
         interval = exponent(FRACTIONS["softmax"], values)
         judged += [Check.of(f"one layer, {where}: share of settings in which the error falls to {NEEDED}",
                             seed_interval(np.isfinite(values).mean(axis=1)), ">=", 1.0),
-                   Check.of(f"one layer, {where}: exponent of alpha'", interval, ">=", THEORY - TOLERANCE),
-                   Check.of(f"one layer, {where}: exponent of alpha'", interval, "<=", THEORY + TOLERANCE)]
+                   *power_checks(f"one layer, {where}: exponent of alpha'", interval, THEORY, TOLERANCE)]
     for where, values in gpt2.items():
         few = values[:, :, LENGTHS["gpt2"].index(FEW)]
         judged.append(Check.of(f"GPT-2, {where}: error with {FEW} examples at alpha' = {FRACTIONS['gpt2'][0]:g} less "
@@ -106,7 +106,7 @@ def run(lab: Lab) -> Outcome:
               "curves are figure 3.",
         paper="The number grows like 1 / alpha', in and out of domain.",
         measured=f"Verdict: {claim.verdict}. One layer, exponent of alpha': "
-                 + "; ".join(f"{where} {law.mean:.2f} [{law.low:.2f}, {law.high:.2f}]" for where, law in laws.items())
+                 + "; ".join(f"{where} {said(law)}" for where, law in laws.items())
                  + f" (theorem -1). GPT-2 with {FEW} examples at alpha' = 0.4 and 1 (K' = 0.5): "
                  + "; ".join(f"{where} {values[0]:.3f} and {values[-1]:.3f}" for where, values in few.items())
                  + ". At K' = 5 its error is large at any number of examples (figure 3).",

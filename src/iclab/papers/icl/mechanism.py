@@ -28,8 +28,7 @@ def inside(run: Run, params: Any) -> dict[str, Any]:
     for name, make in PLACES.items():
         test = make(0.6)
         with jax.ensure_compile_time_eval():
-            prompts = test.sample(0, WATCHED)
-            batch = Drawn(*(getattr(prompts, field) for field in Drawn._fields))
+            batch = Drawn.of(test.sample(0, WATCHED))
             units = jnp.asarray(test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True), float)
         attention = batch.seen(run.model, params)[1].scores[:, 0, :-1]
         same = batch.pattern[:, :-1] == batch.pattern[:, -1:]

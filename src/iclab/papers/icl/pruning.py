@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import SIZES, one_layer_run, out_of_domain
@@ -31,7 +30,6 @@ TESTED = (0.6, 0.8)
 """Fractions of decisive examples at test."""
 FREE, COSTLY, WRONG = 0.05, 0.1, 0.05
 PROMPTS = {"quick": 1_000, "full": 4_000}
-NAMES = {"small": "smallest first", "large": "largest first", "random": "random"}
 STATEMENT = ("Pruning neurons with small rows does not hurt, pruning those with large rows does; more decisive "
              "examples help.")
 
@@ -49,13 +47,30 @@ class Pruned:
         return of[RATES.index(rate)] - of[0]
 
 
-def measure(models: list[Trained], seeds: list[int], prompts: int) -> Pruned:
+def pruned_errors(models: list[Trained], seeds: list[int], prompts: int) -> Pruned:
     """Prune in every order at every rate."""
     tests = [out_of_domain(decisive) for decisive in TESTED]
     pruned = [prune(model, rate, order, seed=seed) for order in ORDERS for rate in RATES
               for model, seed in zip(models, seeds, strict=True)]
     found = averages(wrong_and_hinge, pruned, tests, prompts, seeds * (len(ORDERS) * len(RATES)))
     return Pruned(*np.moveaxis(found.reshape(len(ORDERS), len(RATES), len(seeds), len(tests), 2), -1, 0))
+
+
+def measure(lab: Lab) -> Pruned:
+    """All errors and losses of this scale."""
+    models, prompts = one_layer_models(lab, TESTED[0]), PROMPTS[lab.scale]
+
+    def compute() -> list:
+        result = pruned_errors(models, lab.seeds(len(models)), prompts)
+        return [result.error.tolist(), result.hinge.tolist()]
+
+    kept = lab.store.recall("icl-pruning", [[m.run for m in models], RATES, prompts], compute)
+    return Pruned(*(np.array(part) for part in kept))
+
+
+def sorted_norms(lab: Lab) -> Float[np.ndarray, "seeds neurons"]:
+    """Norms of the neurons' rows, smallest first."""
+    return np.sort([neuron_norms(model) for model in one_layer_models(lab, TESTED[0])], axis=1)
 
 
 def checks(found: Pruned) -> list[Check]:
@@ -73,29 +88,10 @@ def checks(found: Pruned) -> list[Check]:
 
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
-    size, models, prompts = SIZES[lab.scale], one_layer_models(lab, 0.6), PROMPTS[lab.scale]
-    seeds = lab.seeds(size.seeds)
-
-    def compute() -> list:
-        result = measure(models, seeds, prompts)
-        return [result.error.tolist(), result.hinge.tolist()]
-
-    kept = lab.store.recall("icl-pruning", [[m.run for m in models], RATES, prompts], compute)
-    found = Pruned(*(np.array(part) for part in kept))
-    judged, norms = checks(found), np.sort([neuron_norms(model) for model in models], axis=1)
+    size, models, prompts = SIZES[lab.scale], one_layer_models(lab, TESTED[0]), PROMPTS[lab.scale]
+    found, norms, seeds = measure(lab), sorted_norms(lab), lab.seeds(len(models))
+    judged = checks(found)
     small = float((norms < 0.25 * norms.max(axis=1, keepdims=True)).mean())
-
-    def curves(values: np.ndarray, test: int) -> list[Curve]:
-        return [Curve(NAMES[order], values[i, :, :, test].T) for i, order in enumerate(ORDERS)]
-
-    plot = curve_figure(
-        "icl.pruning", "Pruning the MLP, out of domain",
-        "Left and middle: hinge loss and error against the fraction of neurons pruned, decisive fraction 0.6. Right: "
-        "norms of the rows of W_O W_V, sorted.",
-        [Panel("hinge loss", RATES, curves(found.hinge, 0), x_label="fraction of neurons pruned"),
-         Panel("error", RATES, curves(found.error, 0), x_label="fraction of neurons pruned"),
-         Panel("norm of a neuron's row", list(range(norms.shape[1])), [Curve("softmax", norms)],
-               x_label="neuron, sorted")], "", "", share_y=False)
     claim = Claim(id="icl.pruning", statement=STATEMENT, place="li2024icl, theorem 3.7, figure 5", checks=judged,
                   conditions=[], settings={"training": to_json(one_layer_run(0.6, size.steps)),
                                            "test": to_json(out_of_domain(0.6)), "prompts": prompts},
@@ -105,7 +101,7 @@ def run(lab: Lab) -> Outcome:
         return float(values[ORDERS.index(order), RATES.index(rate), :, 0].mean())
 
     return Outcome(
-        shown="What pruning the MLP costs, by the order in which neurons go, and how large their rows are.",
+        shown="What pruning the MLP costs, by the order in which neurons go; the curves are figure 5.",
         paper="About 15 % of the neurons are small and free to prune; the error grows as larger ones are pruned, and "
               "less so when more examples are decisive.",
         measured=f"Verdict: {claim.verdict}. {100 * small:.0f} % of the rows are below a quarter of the largest. At "
@@ -114,7 +110,7 @@ def run(lab: Lab) -> Outcome:
                  f"from {at(found.hinge, 'small', 0.0):.2f}; the error hardly moves: at 50 % it is "
                  f"{at(found.error, 'large', 0.5):.4f}, at 70 % {at(found.error, 'large', 0.7):.3f}, largest first. "
                  "Pruning shrinks the margin long before it changes its sign.",
-        plots=[plot], claim=claim, seeds=seeds, settings=claim.settings)
+        claim=claim, seeds=seeds, settings=claim.settings)
 
 
 ENTRY = Entry("icl.pruning", "claim", "Pruning the MLP by the norm of its neurons", "li2024icl, theorem 3.7, figure 5",

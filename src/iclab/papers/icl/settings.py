@@ -39,8 +39,8 @@ LARGEST_SUM = float(np.sqrt(2 * 0.82))
 
 def training_prompts(decisive: float = 0.8, **changes: Any) -> Classification:
     """Training prompts of section 5: a fraction `decisive` of the examples carries one of the task's patterns."""
-    return replace(Classification(irrelevant_patterns=24, outlier_patterns=0, irrelevant_scale=TRAINING_SCALE, tasks="cyclic:1",
-                                  decisive_fraction=decisive), **changes)
+    return replace(Classification(irrelevant_patterns=24, outlier_patterns=0, irrelevant_scale=TRAINING_SCALE,
+                                  tasks="cyclic:1", decisive_fraction=decisive), **changes)
 
 
 def in_domain(decisive: float = 0.8, **changes: Any) -> Classification:

@@ -18,6 +18,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import SIZES, attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
+from iclab.papers.powers import power_checks
 from iclab.probes import seed_interval
 from iclab.probes.context import context_errors, needed_examples
 from iclab.runs.store import run_id
@@ -63,8 +64,7 @@ def checks(counts: dict[str, Float[np.ndarray, "seeds fractions"]]) -> list[Chec
                                seed_interval(reached), ">=", 1.0))
         interval = seed_interval(exponents(member, counts[member]))
         name = {"linear": "linear Transformer: exponent of (1/2 - f)", "mamba": "Mamba: exponent of (1 - f)"}[member]
-        judged += [Check.of(name, interval, ">=", theory - TOLERANCE),
-                   Check.of(name, interval, "<=", theory + TOLERANCE)]
+        judged += power_checks(name, interval, theory, TOLERANCE)
     return judged
 
 

@@ -19,6 +19,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.mamba.settings import one_layer_run
+from iclab.papers.powers import power_checks
 from iclab.probes import seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
@@ -26,7 +27,6 @@ from iclab.specs import replace, to_json
 from iclab.training import Run, Trained, Training
 
 TARGET = 0.2
-TOLERANCE = 0.35
 RATES = {"mamba": 0.02, "linear": 0.001}
 STEPS = {"quick": {"mamba": 700, "linear": 700}, "full": {"mamba": 1_200, "linear": 700}}
 DELTAS = {"mamba": 0.2, "linear": 0.02}
@@ -78,8 +78,7 @@ def checks(counts: dict[str, dict[str, Float[np.ndarray, "seeds points"]]], scal
         for axis, values in mine.items():
             interval, theory = exponent(axes_of(member, scale)[axis], values), THEORY[member][axis]
             name = f"{'Mamba' if member == 'mamba' else 'linear Transformer'}: exponent of {axis} (theorem {theory:g})"
-            judged += [Check.of(name, interval, ">=", theory - TOLERANCE),
-                       Check.of(name, interval, "<=", theory + TOLERANCE)]
+            judged += power_checks(name, interval, theory)
     return judged
 
 

@@ -1,0 +1,151 @@
+"""Claim `icl.alpha`: training prompts and iterations that are needed as fewer examples are decisive (figure 6).
+
+Rule, written before the run. T is the first step at which the training loss, averaged over 5 steps, is at most 0.2;
+needed l_tr is the number of training examples at which the loss at the end of 400 steps is 0.1, between two lengths by
+their logarithms. The exponents of alpha must lie within 0.35 of the theorem's -2/3 and -1. Beside the verdict: T for
+other step sizes, starting values and loss targets, and what short training prompts cost on the test.
+Cost: 128 short trainings in 6 programs, about 35 s.
+Expect: T -.71, steeper for small delta (-.85 at .05) and flatter for large (-.56 at .2); l_tr about -1.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.figures.plots import Plot, curve_figure
+from iclab.papers.claims import Check, Claim
+from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.papers.icl.settings import in_domain, one_layer_run
+from iclab.papers.powers import HEADER, power_checks, power_panel, power_row, said
+from iclab.probes import seed_interval
+from iclab.probes.context import needed_examples
+from iclab.probes.scaling import exponent, iterations_to
+from iclab.runs.sweep import Sweep
+from iclab.specs import replace, to_json
+from iclab.training import Run, Trained
+
+FRACTIONS = {"quick": (0.4, 0.8), "full": (0.4, 0.5, 0.6, 0.8, 1.0)}
+SHORT = {"quick": (0.4, 0.8), "full": (0.3, 0.4, 0.6, 0.8)}
+"""Decisive fractions whose training prompts are shortened."""
+LENGTHS = {"quick": (4, 8, 16), "full": (3, 4, 6, 9, 14, 24)}
+OTHERS = {"quick": (), "full": ((0.05, 0.5), (0.1, 0.5), (0.2, 0.5), (0.13, 0.25), (0.13, 1.0))}
+"""Starting value delta and step size eta beside the setting that is judged."""
+JUDGED = (0.13, 0.5)
+TARGETS = (0.5, 0.2, 0.1)
+TARGET, LOSS = 0.2, 0.1
+SEEDS = {"quick": 4, "full": 4}
+STEPS = {"iterations": 500, "length": 400}
+PROMPTS = 1_000
+THEORY = {"T": -2 / 3, "l_tr": -1.0}
+STATEMENT = "As fewer training examples are decisive, T grows like alpha^(-2/3) and the needed l_tr like 1 / alpha."
+
+Setting = tuple[float, float]
+
+
+def iterations(trained: Trained, test: Any = None, seed: int = 0) -> dict[str, float]:
+    """Measure: the step at which the loss falls to each target."""
+    return {f"T at {target:g}": iterations_to(trained, target) for target in TARGETS}
+
+
+def a_run(decisive: float, length: int, steps: int, setting: Setting = JUDGED, record_every: int = 5) -> Run:
+    """Training at one decisive fraction, length, starting value and step size."""
+    delta, rate = setting
+    run = one_layer_run(decisive, steps)
+    return replace(run, model=replace(run.model, init_scale=delta), prompts=replace(run.prompts, prompt_length=length),
+                   training=replace(run.training, learning_rate=rate, record_every=record_every))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured: steps by setting and loss target, final losses and test errors by length."""
+
+    steps: dict[tuple[Setting, float], Float[np.ndarray, "seeds fractions"]]
+    losses: Float[np.ndarray, "seeds fractions lengths"]
+    errors: Float[np.ndarray, "seeds fractions lengths"]
+    lengths: tuple[int, ...]
+    runs: list[str]
+
+    @property
+    def needed(self) -> Float[np.ndarray, "seeds fractions"]:
+        """Training examples at which the last loss is small."""
+        return needed_examples(self.lengths, self.losses, LOSS)
+
+
+def measure(lab: Lab) -> Found:
+    """Train everything."""
+    seeds, fractions, short, lengths = (lab.seeds(SEEDS[lab.scale]), FRACTIONS[lab.scale], SHORT[lab.scale],
+                                        LENGTHS[lab.scale])
+    settings = (JUDGED, *OTHERS[lab.scale])
+    timed = [a_run(fraction, 20, STEPS["iterations"], setting) for setting in settings for fraction in fractions]
+    cut = [a_run(fraction, length, STEPS["length"], record_every=50) for fraction in short for length in lengths]
+
+    def points(runs: list[Run]) -> list[dict[str, Any]]:
+        return [{"model": run.model, "prompts": run.prompts, "training": run.training} for run in runs]
+
+    steps = lab.sweep(Sweep(settings=points(timed), seeds=seeds, measure=(iterations,), name="icl.alpha.steps"))
+    ends = lab.sweep(Sweep(settings=points(cut), seeds=seeds, test=in_domain(), measure=("loss", "error"),
+                           prompts=PROMPTS, name="icl.alpha.lengths"))
+
+    def column(frame: Any, name: str, *shape: int) -> np.ndarray:
+        return np.moveaxis(np.array(frame[name].to_list(), float).reshape(*shape, len(seeds)), -1, 0)
+
+    found = {target: column(steps.frame, f"T at {target:g}", len(settings), len(fractions)) for target in TARGETS}
+    return Found({(setting, target): values[:, i] for target, values in found.items()
+                  for i, setting in enumerate(settings)},
+                 column(ends.frame, "loss", len(short), len(lengths)),
+                 column(ends.frame, "error", len(short), len(lengths)), lengths,
+                 [*steps.frame["run"].to_list(), *ends.frame["run"].to_list()])
+
+
+def checks(found: Found, scale: str) -> list[Check]:
+    """The rule above; and that every setting gets so far."""
+    steps, needed = found.steps[JUDGED, TARGET], found.needed
+    reached = np.isfinite(np.concatenate([steps, needed], axis=1)).mean(axis=1)
+    return [Check.of("share of settings in which T and l_tr exist", seed_interval(reached), ">=", 1.0),
+            *power_checks("exponent of alpha in T (theorem -2/3)", exponent(FRACTIONS[scale], steps), THEORY["T"]),
+            *power_checks("exponent of alpha in l_tr (theorem -1)", exponent(SHORT[scale], needed), THEORY["l_tr"])]
+
+
+def figure(found: Found, name: str, scale: str) -> Plot:
+    """Figure 6: training prompts and iterations that are needed, against alpha."""
+    return curve_figure(name, "Training examples and iterations needed, against the decisive fraction",
+                        "Dashed: the theorem's power with one constant fitted.",
+                        [power_panel("alpha", SHORT[scale], {"training examples": found.needed}, THEORY["l_tr"]),
+                         power_panel("alpha", FRACTIONS[scale], {"iterations": found.steps[JUDGED, TARGET]},
+                                     THEORY["T"])], "", "", log_x=True, log_y=True, share_y=False)
+
+
+def run(lab: Lab) -> Outcome:
+    """Judge the claim."""
+    found, scale = measure(lab), lab.scale
+    judged = checks(found, scale)
+    rows = [(f"delta {setting[0]:g}, eta {setting[1]:g}, loss {target:g}",
+             *power_row("T", FRACTIONS[scale], values, THEORY["T"])) for (setting, target), values in
+            found.steps.items()]
+    rows.append((f"delta {JUDGED[0]:g}, eta {JUDGED[1]:g}, loss {LOSS:g}",
+                 *power_row("l_tr", SHORT[scale], found.needed, THEORY["l_tr"])))
+    claim = Claim(id="icl.alpha", statement=STATEMENT, place="li2024icl, theorem 3.3, figure 6", checks=judged,
+                  conditions=[], settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"])), "loss": TARGET},
+                  seeds=lab.seeds(SEEDS[scale]), runs=found.runs, scale=scale)
+    steps = [exponent(FRACTIONS[scale], values).mean for values in found.steps.values()]
+    shortest = found.errors[:, :, 0].mean(axis=0)
+    return Outcome(
+        shown="Each check with its interval, and the exponent for every starting value, step size and loss target.",
+        paper="The required training length is linear in 1 / alpha, the required number of iterations in "
+              "alpha^(-2/3).",
+        measured=f"Verdict: {claim.verdict}. Exponent in T "
+                 f"{said(exponent(FRACTIONS[scale], found.steps[JUDGED, TARGET]))}; over all settings of the table it "
+                 f"runs from {min(steps):.2f} to {max(steps):.2f}, most of all with delta. Exponent in l_tr "
+                 f"{said(exponent(SHORT[scale], found.needed))}, for the training loss: a prompt without an example of "
+                 f"the query's pattern cannot be answered. The test asks for less: with {found.lengths[0]} training "
+                 f"examples the error on unseen tasks is at most {shortest.max():.3f}.",
+        tables=[Table("icl.alpha", "Exponents of alpha", ("setting", *HEADER), rows)], claim=claim, seeds=claim.seeds,
+        settings=claim.settings)
+
+
+ENTRY = Entry("icl.alpha", "claim", "Training prompts and iterations as fewer examples are decisive",
+              "li2024icl, theorem 3.3, figure 6", run)

@@ -1,0 +1,115 @@
+"""Ours: four models on both papers' prompts, each trained on poisoned prompts and on prompts with irrelevant examples.
+
+Trained on the Mamba paper's prompts (outlier fraction 0.6, every example decisive) and on those of the icl paper
+(decisive fraction 0.8, no outliers), tested on both. The paper of each family has the numbers of its own models in its
+own figures; here training is shorter. Cost: 7 trainings beyond those of other entries, about 35 s.
+Expect: softmax attention and GPT-2 learn to ignore outliers as Mamba does, though they have no gate; of those that
+never saw one only GPT-2 ignores them; under irrelevant patterns ten times as large only the softmax Transformer stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.figures.style import NAMES
+from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
+from iclab.papers.icl import settings as icl
+from iclab.papers.icl.trained import gpt2_models, one_layer_models
+from iclab.papers.mamba import settings as mamba
+from iclab.probes import information_floor, model_errors
+from iclab.specs import replace, to_json
+from iclab.training import Run, Trained
+
+TRAINED_ON = ("poisoned", "irrelevant")
+MODELS = ("mamba", "linear", "softmax", "gpt2")
+STEPS = {"quick": 1_000, "full": 3_000}
+"""Of the gated models; the others train as long as in their own figures."""
+SEEDS = {"quick": {"gpt2": 1, "others": 4}, "full": {"gpt2": 2, "others": 4}}
+PROMPTS = {"quick": 500, "full": 2_000}
+TESTS = {
+    "clean": lambda: mamba.attacked_prompts("flip", 0.0),
+    "flip 0.3": lambda: mamba.attacked_prompts("flip", 0.3),
+    "flip 0.6": lambda: mamba.attacked_prompts("flip", 0.6),
+    "decisive 0.8, K' 0.5": lambda: icl.in_domain(0.8, irrelevant_scale=icl.TRAINING_SCALE, tasks="all"),
+    "decisive 0.8, K' 5": lambda: icl.in_domain(0.8, tasks="all"),
+    "decisive 0.6, K' 5": lambda: icl.in_domain(0.6, tasks="all"),
+    "out of domain, K' 5": lambda: icl.out_of_domain(0.8),
+}
+
+
+def a_run(model: str, trained_on: str, scale: str) -> Run:
+    """A model as its own paper trains it, on the prompts of one of the two."""
+    if model == "gpt2":
+        run = icl.gpt2_run(icl.GPT2_SIZES[scale].steps)
+    elif model == "softmax":
+        run = icl.one_layer_run(0.8, icl.SIZES[scale].steps)
+    else:
+        run = mamba.one_layer_run(model, STEPS[scale])
+    own = "irrelevant" if model in ("gpt2", "softmax") else "poisoned"
+    if trained_on == own:
+        return run
+    return replace(run, prompts=mamba.training_prompts() if trained_on == "poisoned" else icl.training_prompts())
+
+
+def trained_models(lab: Lab) -> dict[tuple[str, str], list[Trained]]:
+    """All models, by what they are and what they were trained on."""
+    seeds = {model: lab.seeds(SEEDS[lab.scale].get(model, SEEDS[lab.scale]["others"])) for model in MODELS}
+    known = {("softmax", "irrelevant"): one_layer_models(lab, 0.8)[:len(seeds["softmax"])],
+             ("gpt2", "irrelevant"): gpt2_models(lab)[:len(seeds["gpt2"])]}
+    cells = [(model, place) for place in TRAINED_ON for model in MODELS]
+    missing = [cell for cell in cells if cell not in known]
+    found = iter(lab.train([run for cell in missing for run in per_seed(a_run(*cell, lab.scale), seeds[cell[0]])]))
+    return {cell: known.get(cell) or [next(found) for _ in seeds[cell[0]]] for cell in cells}
+
+
+def measure(lab: Lab) -> dict[tuple[str, str], Float[np.ndarray, "seeds tests"]]:
+    """Errors on every test."""
+    tests, prompts = [make() for make in TESTS.values()], PROMPTS[lab.scale]
+    errors = {}
+    for cell, models in trained_models(lab).items():
+        def compute(models: list[Trained] = models) -> list:
+            return model_errors(models, tests, count=prompts, seeds=lab.seeds(len(models))).tolist()
+
+        errors[cell] = np.array(lab.store.recall("icl-families", [[m.run for m in models], tests, prompts], compute))
+    return errors
+
+
+def cell_text(values: Float[np.ndarray, " seeds"]) -> str:
+    """Mean over seeds, with the least and the largest."""
+    spread = f" [{values.min():.3f}, {values.max():.3f}]" if len(values) > 1 else ""
+    return f"{values.mean():.3f}{spread}"
+
+
+def run(lab: Lab) -> Outcome:
+    """Draw up the table."""
+    errors = measure(lab)
+    rows: list[tuple[Any, ...]] = [(NAMES[model], place, *(cell_text(column) for column in values.T))
+                                   for (model, place), values in errors.items()]
+    rows.append(("information floor", "", *(f"{information_floor(make()):.3f}" for make in TESTS.values())))
+    names = list(TESTS)
+
+    def said(model: str, place: str, test: str) -> str:
+        return f"{errors[model, place][:, names.index(test)].mean():.3f}"
+
+    poisoned = ", ".join(f"{NAMES[model]} {said(model, 'poisoned', 'flip 0.6')}" for model in MODELS)
+    naive = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', 'flip 0.6')}" for model in MODELS)
+    large = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', names[4])}" for model in MODELS)
+    return Outcome(
+        shown="Error of four models on both papers' test prompts, by what they were trained on: mean over seeds, and "
+              "the least and the largest of them.",
+        paper="Each paper measures its own models on its own prompts; none of them has this table.",
+        measured=f"Trained with outliers and tested with 60 % of the labels flipped: {poisoned}. Softmax attention "
+                 "learns to look away from outliers, so it needs no gate to be robust to them; linear attention "
+                 f"cannot. Trained without outliers: {naive}. With irrelevant patterns ten times as large as "
+                 f"in training: {large}.",
+        tables=[Table("icl.families", "Error by model and training prompts (rows) and test prompts (columns)",
+                      ("model", "trained on", *names), rows)],
+        seeds=lab.seeds(SEEDS[lab.scale]["others"]),
+        settings={"GPT-2": {"seeds": SEEDS[lab.scale]["gpt2"]}, "poisoned": to_json(mamba.training_prompts()),
+                  "irrelevant": to_json(icl.training_prompts()), "prompts": PROMPTS[lab.scale]})
+
+
+ENTRY = Entry("icl.families", "table", "Four models on both papers' prompts", "ours", run)

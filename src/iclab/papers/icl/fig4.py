@@ -1,0 +1,41 @@
+"""Figure 4: the one-layer Transformer and classical learners, error against the number of context examples.
+
+Cost: none beyond `icl.baselines`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.papers.icl.baselines import FRACTIONS, ICL, JUDGED, LENGTHS, SEEDS, WHERE, measure, settings
+from iclab.probes import information_floor
+
+
+def run(lab: Lab) -> Outcome:
+    """Draw the figure."""
+    errors, lengths = measure(lab), LENGTHS[lab.scale]
+    names = list(errors["in domain", 0.8, JUDGED])
+    panels = [Panel(f"{where}, decisive fraction {fraction:g}", lengths,
+                    [Curve(name, np.stack([errors[where, fraction, n][name] for n in lengths], 1)) for name in names],
+                    floor=[information_floor(WHERE[where](fraction, prompt_length=n)) for n in lengths])
+              for where in WHERE for fraction in reversed(FRACTIONS)]
+    plot = curve_figure("icl.fig4", "The Transformer and classical learners fitted on the context",
+                        "Error against the number of context examples; each learner is fitted anew on every prompt.",
+                        panels, "context examples", "error")
+
+    def said(fraction: float) -> str:
+        found = errors["out of domain", fraction, JUDGED]
+        others = [values.mean() for name, values in found.items() if name != ICL]
+        return f"{found[ICL].mean():.3f} against {min(others):.3f} to {max(others):.3f} at {fraction:g}"
+
+    return Outcome(
+        shown="Error of the trained Transformer, and of five learners that see the context examples alone.",
+        paper="(A) With decisive fraction 0.8 in-context learning has no significant advantage; (B) with 0.6 it needs "
+              "the fewest examples.",
+        measured=f"Out of domain with {JUDGED} examples: {said(0.8)}, {said(0.6)}.", plots=[plot],
+        seeds=lab.seeds(SEEDS[lab.scale]), settings=settings(lab))
+
+
+ENTRY = Entry("icl.fig4", "figure", "Against classical learners", "li2024icl, figure 4", run)

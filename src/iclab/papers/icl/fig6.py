@@ -1,0 +1,23 @@
+"""Figure 6: training prompts and iterations that are needed, against alpha. Cost: none beyond `icl.alpha`."""
+
+from __future__ import annotations
+
+from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.papers.icl.alpha import FRACTIONS, JUDGED, SEEDS, STEPS, TARGET, a_run, figure, measure
+from iclab.specs import to_json
+
+
+def run(lab: Lab) -> Outcome:
+    """Draw the figure."""
+    found = measure(lab)
+    steps, needed = found.steps[JUDGED, TARGET].mean(axis=0), found.needed.mean(axis=0)
+    return Outcome(
+        shown="How many examples a training prompt needs for a small training loss, and how many iterations.",
+        paper="Both grow as fewer examples are decisive, like 1 / alpha and alpha^(-2/3).",
+        measured=f"Training examples from {needed[-1]:.1f} to {needed[0]:.1f}, iterations from {steps[-1]:.0f} "
+                 f"(alpha {FRACTIONS[lab.scale][-1]:g}) to {steps[0]:.0f} (alpha {FRACTIONS[lab.scale][0]:g}).",
+        plots=[figure(found, "icl.fig6", lab.scale)], seeds=lab.seeds(SEEDS[lab.scale]),
+        settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"]))})
+
+
+ENTRY = Entry("icl.fig6", "figure", "Training prompts and iterations needed", "li2024icl, figure 6", run)

@@ -1,0 +1,45 @@
+"""Power laws that a theorem states, beside those that were measured: checks, panels, rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.figures.plots import Curve, Panel
+from iclab.papers.claims import Check
+from iclab.probes import Interval
+from iclab.probes.scaling import exponent
+
+TOLERANCE = 0.35
+"""How far a measured exponent may lie from the theorem's."""
+HEADER = ("in", "theorem", "measured", "95 % interval")
+
+Counts = Float[np.ndarray, "seeds points"]
+
+
+def power_checks(name: str, found: Interval, theory: float, tolerance: float = TOLERANCE) -> list[Check]:
+    """The measured exponent lies within the tolerance of the theorem's."""
+    return [Check.of(name, found, ">=", theory - tolerance), Check.of(name, found, "<=", theory + tolerance)]
+
+
+def power_panel(title: str, x: Sequence[float], curves: dict[str, Counts], theory: float) -> Panel:
+    """Counts in double logarithmic axes, with the theorem's power and one constant fitted."""
+    law = np.asarray(x, float) ** theory
+    logs = [np.log(values).mean(axis=0) for values in curves.values()]
+    scale = np.exp(np.nanmean([mean - np.log(law) for mean in logs]))
+    return Panel(title, list(x), [Curve(name, values) for name, values in curves.items()],
+                 lines=[(f"power {theory:.3g}", scale * law)], x_label=title)
+
+
+def power_row(name: str, x: Sequence[float], counts: Counts, theory: float) -> tuple[Any, ...]:
+    """A row under `HEADER`."""
+    found = exponent(x, counts)
+    return name, f"{theory:.3g}", f"{found.mean:.2f}", f"[{found.low:.2f}, {found.high:.2f}]"
+
+
+def said(found: Interval) -> str:
+    """An exponent in words."""
+    return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]"

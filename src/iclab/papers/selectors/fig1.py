@@ -1,0 +1,39 @@
+"""Figure 1: norms of patterns in queries and keys (a), feature and label part of the neurons (b), along training.
+
+Cost: none beyond `selectors.features`.
+"""
+
+from __future__ import annotations
+
+from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.papers.selectors.mechanism import along
+from iclab.papers.selectors.trained import trained_models
+from iclab.specs import to_json
+
+
+def run(lab: Lab) -> Outcome:
+    """Draw the figure."""
+    models = trained_models(lab)
+    steps = [0, *models[0].steps.tolist()]
+    norms = {f"{letter} {kind}": along(models, f"{letter} {kind}") for letter in ("query", "key")
+             for kind in ("relevant", "irrelevant")}
+    features, labels = along(models, "features"), along(models, "labels")
+    plot = curve_figure(
+        "selectors.fig1", "Patterns in queries and keys, and what the neurons read, along training",
+        "(a) mean norms of W_Q mu, W_K mu (relevant) and W_Q nu, W_K nu (irrelevant); (b) mean input of the neurons "
+        "that vote for the truth, split into what they read of features and of labels.",
+        [Panel("(a) norms of patterns", steps, [Curve(name, values) for name, values in norms.items()]),
+         Panel("(b) neurons before their ReLU", steps, [Curve("feature part", features), Curve("label part", labels)])],
+        "training step", "", share_y=False)
+    ends = ", ".join(f"{name} {values[:, 0].mean():.2f} to {values[:, -1].mean():.2f}"
+                     for name, values in norms.items())
+    return Outcome(
+        shown="How patterns grow in queries and keys, and which part of the attended columns the neurons read.",
+        paper="Relevant patterns grow, irrelevant ones stay; the label part outgrows the feature part.",
+        measured=f"Norms from before training to its end: {ends}. The feature part reaches "
+                 f"{features[:, -1].mean():.2f}, the label part {labels[:, -1].mean():.2f}.",
+        plots=[plot], seeds=lab.seeds(len(models)), settings={"training": to_json(models[0].run)})
+
+
+ENTRY = Entry("selectors.fig1", "figure", "Patterns and neurons along training", "li2024selectors, figure 1", run)

@@ -1,0 +1,14 @@
+"""The trained models at which the entries look."""
+
+from __future__ import annotations
+
+from iclab.papers.entries import Lab, per_seed
+from iclab.papers.selectors.mechanism import inside
+from iclab.papers.selectors.settings import SIZES, a_run
+from iclab.training import Trained
+
+
+def trained_models(lab: Lab) -> list[Trained]:
+    """All seeds of this scale, watched along training."""
+    size = SIZES[lab.scale]
+    return lab.train(per_seed(a_run(size.steps), lab.seeds(size.seeds)), inside)
