@@ -1,7 +1,8 @@
 """What a spec is: a frozen dataclass that is also a JAX pytree.
 
 Fields made by `number` are leaves: one compiled program serves all their values, and a stack of specs that differ
-only in them is an ensemble. All other fields are structure: they set shapes and code paths.
+only in them is an ensemble. So are fields made by `coded`, which hold names outside of programs and codes inside. All
+other fields are structure: they set shapes and code paths.
 """
 
 from __future__ import annotations
@@ -39,13 +40,21 @@ def rows(*, default: Any = None, leaf: bool = True) -> Any:
     return dataclasses.field(default=default, metadata={"leaf": leaf, "rows": True})
 
 
+def coded(encode: Callable[[Any, Any], Any], *, default: Any) -> Any:
+    """A field of names that is a leaf all the same: a program reads `encode(spec, value)`, an array, instead of them.
+
+    Where the code is None the value is structure.
+    """
+    return dataclasses.field(default=default, metadata={"leaf": True, "encode": encode})
+
+
 def part(*, default_factory: Callable[[], Any]) -> Any:
     """A field that is itself a spec."""
     return dataclasses.field(default_factory=default_factory, metadata={"leaf": True})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True,
-                     field_specifiers=(number, array, rows, part, dataclasses.field))
+                     field_specifiers=(number, array, rows, coded, part, dataclasses.field))
 def spec(cls: type[T]) -> type[T]:
     """Make a class a frozen keyword-only dataclass and a pytree; `check`, if defined, runs on concrete values."""
 
@@ -54,6 +63,8 @@ def spec(cls: type[T]) -> type[T]:
             value = getattr(self, field.name)
             if field.metadata.get("rows") and isinstance(value, (list, np.ndarray)):
                 object.__setattr__(self, field.name, tuple(tuple(float(x) for x in row) for row in value))
+            if field.metadata.get("encode") and isinstance(value, list):
+                object.__setattr__(self, field.name, tuple(tuple(row) for row in value))
         if is_concrete(self) and hasattr(self, "check"):
             self.check()
 
@@ -62,14 +73,48 @@ def spec(cls: type[T]) -> type[T]:
     fields = dataclasses.fields(made)  # type: ignore[arg-type]
     leaves = [f.name for f in fields if f.metadata.get("leaf")]
     structure = [f.name for f in fields if not f.metadata.get("leaf")]
-    jax.tree_util.register_dataclass(made, data_fields=leaves, meta_fields=structure)
+    codes = {f.name: f.metadata["encode"] for f in fields if f.metadata.get("encode")}
+    if codes:
+        _register_coded(made, leaves, structure, codes)
+    else:
+        jax.tree_util.register_dataclass(made, data_fields=leaves, meta_fields=structure)
     return made
+
+
+def _register_coded(cls: Any, leaves: list[str], structure: list[str], codes: dict[str, Callable[..., Any]]) -> None:
+    def flatten(spec_: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        read, plain = {}, {}
+        for name, encode in codes.items():
+            value = getattr(spec_, name)
+            read[name] = value if is_code(value) else encode(spec_, value)
+            plain[name] = value if read[name] is None else None
+        return (tuple(read.get(name, getattr(spec_, name)) for name in leaves),
+                (*plain.values(), *(getattr(spec_, name) for name in structure)))
+
+    def unflatten(plain: tuple[Any, ...], read: tuple[Any, ...]) -> Any:
+        made = object.__new__(cls)
+        for name, value in (*zip(leaves, read, strict=True), *zip(structure, plain[len(codes):], strict=True)):
+            object.__setattr__(made, name, value)
+        for name, value in zip(codes, plain[:len(codes)], strict=True):
+            if value is not None:
+                object.__setattr__(made, name, value)
+        return made
+
+    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+
+
+def is_code(value: Any) -> bool:
+    """Whether a coded field holds what programs read, not what people write."""
+    written = value is None or isinstance(value, (str, tuple, int, float)) or callable(value)
+    return hasattr(value, "shape") or not written
 
 
 def is_concrete(spec_: Any) -> bool:
     """Whether the spec's numbers can be judged: false for a stack of specs and inside a traced function."""
     for field in dataclasses.fields(spec_):
-        if not field.metadata.get("leaf") or field.metadata.get("array"):
+        if field.metadata.get("encode") and is_code(getattr(spec_, field.name)):
+            return False
+        if not field.metadata.get("leaf") or field.metadata.get("array") or field.metadata.get("encode"):
             continue
         for leaf in jax.tree.leaves(getattr(spec_, field.name)):
             if isinstance(leaf, jax.core.Tracer) or not isinstance(leaf, (bool, int, float, str, np.generic, np.ndarray,

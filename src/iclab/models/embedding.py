@@ -11,9 +11,12 @@ ALIGNMENT = 8
 
 
 def aligned(weights: Float[Array, "rows width"], width: int, rows: bool = False) -> Float[Array, "padded width"]:
-    """Weights with zeros for the filled-up coordinates of the columns, and of their rows where these are such too."""
+    """Weights for columns of this width: without the coordinates that are 0 in every column and left out of them, with
+    zeros for the filled-up ones, and for those of their rows where these are coordinates too."""
     extra = width - weights.shape[1]
-    return jnp.pad(weights, ((0, extra if rows else 0), (0, extra))) if extra else weights
+    if extra <= 0:
+        return weights[:, :width]
+    return jnp.pad(weights, ((0, extra if rows else 0), (0, extra)))
 
 
 @spec
@@ -36,8 +39,8 @@ class LabelEmbedding:
                 ) -> Float[Array, "tokens width"]:
         """The prompt as the model reads it, one row a column of the paper's matrix P.
 
-        Zeros fill the width up to a multiple of 8: products with rows of 31 numbers take half as long again as with 32.
+        Label coordinates after the first are 0 in every column, and left out. Zeros fill the width up to a multiple of
+        8: products with rows of 31 numbers take half as long again as with 32.
         """
-        width = x.shape[1] + self.size
-        rest = jnp.zeros((x.shape[0], self.size - 1 + -width % ALIGNMENT), x.dtype)
+        rest = jnp.zeros((x.shape[0], -(x.shape[1] + 1) % ALIGNMENT), x.dtype)
         return jnp.concatenate([x, (y * self.norm)[:, None], rest], axis=1)

@@ -32,9 +32,11 @@ class LayerParams(NamedTuple):
     gate: GateParams
 
 
-def _aligned(layer: LayerParams, width: int) -> LayerParams:
+def _aligned(layer: LayerParams, width: int, on_keys: bool) -> LayerParams:
+    """Weights for columns of this width; gates are one for all channels, one a channel, or one a row of keys."""
     w, channels = layer.gate.w, layer.W_B.shape[1]
-    gate = layer.gate._replace(w=aligned(w, width, rows=w.shape[0] == channels))
+    w = aligned(w, width, rows=w.shape[0] == channels)
+    gate = layer.gate._replace(w=w if on_keys else w[:width])
     return LayerParams(aligned(layer.W_B, width, rows=True), aligned(layer.W_C, width, rows=True), gate)
 
 
@@ -97,7 +99,7 @@ class GatedAttention:
               ) -> tuple[Float[Array, ""], Intermediates]:
         """The output for one prompt's query and what led to it."""
         label = params[0].W_B.shape[1] - self.embedding.size
-        params = tuple(_aligned(layer, columns.shape[1]) for layer in params)
+        params = tuple(_aligned(layer, columns.shape[1], self.member == "gla") for layer in params)
         scale = 1.0 / columns.shape[0] if self.normalise else 1.0
         seen = []
         for layer in params[:-1]:

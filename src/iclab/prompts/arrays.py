@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from iclab.errors import SpecError, require
+from iclab.prompts.attacks import placement_code, rule_code
 from iclab.prompts.context import Family, Prompt, carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.randomness import Bits, TokenWords, uniform23
-from iclab.prompts.tasks import Task
-from iclab.specs import array, number, require_count, spec
+from iclab.prompts.tasks import Task, tasks_code
+from iclab.specs import array, coded, number, require_count, spec
 
 
 @spec
@@ -40,11 +41,11 @@ class ArrayPrompts(Family):
     """Fraction of context examples that belong to one of the task's two classes."""
     outlier_fraction: float = number(default=0.0)
     """Probability that an example is poisoned."""
-    label_rule: str | Callable[..., Any] = "random"
+    label_rule: str | Callable[..., Any] = coded(rule_code, default="random")
     """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
-    placement: str = "random"
+    placement: str = coded(placement_code, default="random")
     """Where poisoned examples stand: random, far from the query, close to it."""
-    tasks: str | tuple[Task, ...] = "all"
+    tasks: str | tuple[Task, ...] = coded(tasks_code, default="all")
     """all, cyclic:U, unseen:U, or pairs of class positions."""
 
     def check(self) -> None:
@@ -58,7 +59,7 @@ class ArrayPrompts(Family):
 
     def prompts(self, bits: Bits) -> Prompt:
         """The batch of prompts that the bits determine."""
-        cells = stratified_cells(bits, self.tasks, self.task_patterns)
+        cells = stratified_cells(self, bits)
         return jax.vmap(self._prompt)(cells, bits.tokens)
 
     def _prompt(self, cell: Int[Array, " 3"], words: TokenWords) -> Prompt:

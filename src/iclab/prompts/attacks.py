@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 LabelRule = Callable[[Array, Array, Array], Array]
 """`(clean, coin, x) -> labels`: the label each example would have without the attack, a fair coin for each (both
@@ -32,20 +33,34 @@ LABEL_RULES: dict[str, LabelRule] = {"flip": flip, "target": target, "random": r
 PLACEMENTS = ("random", "far", "close")
 
 
-def label_rule(rule: str | Callable[..., Any]) -> LabelRule:
+def rule_code(spec: Any, rule: Any) -> Any:
+    """The place of a named rule in the list; a user's function has none."""
+    return np.int32(list(LABEL_RULES).index(rule)) if rule in LABEL_RULES else None
+
+
+def placement_code(spec: Any, placement: str) -> Any:
+    """The place of a placement in the list."""
+    return np.int32(PLACEMENTS.index(placement))
+
+
+def label_rule(rule: str | Callable[..., Any] | Int[Array, ""]) -> LabelRule:
     """The rule that a spec's field names, or the user's own function."""
-    return LABEL_RULES[rule] if isinstance(rule, str) else rule
+    if isinstance(rule, str):
+        return LABEL_RULES[rule]
+    if callable(rule):
+        return rule
+    return lambda clean, coin, x: jnp.select([rule == i for i in range(len(LABEL_RULES))],
+                                             [named(clean, coin, x) for named in LABEL_RULES.values()])
 
 
-def place(outlier: Bool[Array, " tokens"], placement: str) -> Bool[Array, " tokens"]:
+def place(outlier: Bool[Array, " tokens"], placement: str | Int[Array, ""]) -> Bool[Array, " tokens"]:
     """Move the poisoned examples of one prompt: `far` puts them first, `close` next to the query (the last token).
 
     Examples are exchangeable, so moving the marks before the examples are drawn is the same as moving the examples.
     """
-    if placement == "random":
-        return outlier
     position, examples = jnp.arange(outlier.shape[0]), outlier.shape[0] - 1
     count = outlier.sum()
-    if placement == "far":
-        return position < count
-    return (position >= examples - count) & (position < examples)
+    far, close = position < count, (position >= examples - count) & (position < examples)
+    code = PLACEMENTS.index(placement) if isinstance(placement, str) else placement
+    # Not by select: on the CPU XLA would write truth as a byte other than 1, which NumPy's masks misread.
+    return (outlier & (code == 0)) | (far & (code == 1)) | (close & (code == 2))

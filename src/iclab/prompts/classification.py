@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from iclab.errors import require
+from iclab.prompts.attacks import placement_code, rule_code
 from iclab.prompts.context import Family, Prompt, carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.patterns import Matrix, check_basis, check_rows, pattern_basis, unit_rows
 from iclab.prompts.randomness import (
@@ -24,8 +25,8 @@ from iclab.prompts.randomness import (
     uniform16,
     uniform23,
 )
-from iclab.prompts.tasks import Task
-from iclab.specs import number, require_count, require_range, rows, spec
+from iclab.prompts.tasks import Task, tasks_code
+from iclab.specs import coded, number, require_count, require_range, rows, spec
 
 
 @spec
@@ -65,11 +66,11 @@ class Classification(Family):
     """Largest coefficient lam of the relevant pattern."""
     noise_norm: float | None = number(default=None)
     """tau: noise uniform in a ball of this radius (selectors); none draws no noise."""
-    label_rule: str | Callable[..., Any] = "random"
+    label_rule: str | Callable[..., Any] = coded(rule_code, default="random")
     """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
-    placement: str = "random"
+    placement: str = coded(placement_code, default="random")
     """Where poisoned examples stand: random, far from the query, close to it."""
-    tasks: str | tuple[Task, ...] = "all"
+    tasks: str | tuple[Task, ...] = coded(tasks_code, default="all")
     """all, cyclic:U, unseen:U (tasks outside cyclic:U), or pairs (a, b)."""
     outlier_mixtures: Matrix | None = rows(default=None)
     """Rows of coefficients over v_1..v_V: the outlier directions v' of test prompts, normalised to unit length."""
@@ -108,7 +109,7 @@ class Classification(Family):
 
     def prompts(self, bits: Bits) -> Prompt:
         """The batch of prompts that the bits determine."""
-        cells = stratified_cells(bits, self.tasks, self.task_patterns)
+        cells = stratified_cells(self, bits)
         return jax.vmap(self._prompt)(cells, bits.tokens, bits.key)
 
     def _prompt(self, cell: Int[Array, " 3"], words: TokenWords, key: Key) -> Prompt:

@@ -29,8 +29,8 @@ from iclab.prompts.randomness import (
     uniform16,
     uniform23,
 )
-from iclab.prompts.tasks import parse_tasks, query_cells
-from iclab.specs import require_choice, require_range
+from iclab.prompts.tasks import parse_tasks, tasks_code
+from iclab.specs import is_code, require_choice, require_range
 
 
 class Prompt(NamedTuple):
@@ -129,18 +129,18 @@ def _try_rule(spec: Any) -> None:
     require(made == (tokens,), "label_rule", f"shape {made}", f"return one label a token, shape ({tokens},)")
 
 
-def stratified_cells(bits: Bits, tasks: str | tuple[tuple[int, int], ...], patterns: int) -> Int[Array, "batch 3"]:
+def stratified_cells(spec: Any, bits: Bits) -> Int[Array, "batch 3"]:
     """One (query pattern, partner, label) a prompt; over a batch the counts of every query pattern differ by 1 at most.
 
     Evenly spaced rows of the sorted list of ways to ask, from a random start, fix the query and its label; the partner
     is then drawn among the tasks that ask them. Every task is equally likely.
     """
-    cells = jnp.asarray(query_cells(parse_tasks(tasks, patterns)))
-    batch = bits.prompt.shape[0]
-    position = (jnp.arange(batch) + uniform23(bits.batch)) * (len(cells) / batch)
-    chosen = cells[jnp.minimum(position.astype(jnp.int32), len(cells) - 1)]
-    first, count = chosen[:, 3], chosen[:, 4]
-    return cells[first + (uniform23(bits.prompt) * count).astype(jnp.int32)][:, :3]
+    cells = jnp.asarray(spec.tasks if is_code(spec.tasks) else tasks_code(spec, spec.tasks))
+    batch, count = bits.prompt.shape[0], (cells[:, 4] > 0).sum()
+    position = (jnp.arange(batch) + uniform23(bits.batch)) * (count / batch)
+    chosen = cells[jnp.minimum(position.astype(jnp.int32), count - 1)]
+    first, alike = chosen[:, 3], chosen[:, 4]
+    return cells[first + (uniform23(bits.prompt) * alike).astype(jnp.int32)][:, :3]
 
 
 def draw_roles(spec: Any, patterns: int, cell: Int[Array, " 3"], words: TokenWords) -> Roles:

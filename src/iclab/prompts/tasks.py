@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -51,6 +52,17 @@ def parse_tasks(tasks: str | tuple[Task, ...], patterns: int) -> tuple[Task, ...
     for a, b in listed:
         require(a != b and 0 <= a < patterns and 0 <= b < patterns, "tasks", (a, b), rule)
     return listed
+
+
+def tasks_code(spec: Any, tasks: str | tuple[Task, ...]) -> Int[np.ndarray, "rows 5"]:
+    """The ways to ask a query, with rows of zeros up to the number of all tasks: what programs read of a task set."""
+    return _padded_cells(tasks, spec.task_patterns)
+
+
+@cache
+def _padded_cells(tasks: str | tuple[Task, ...], patterns: int) -> Int[np.ndarray, "rows 5"]:
+    cells = query_cells(parse_tasks(tasks, patterns))
+    return np.pad(cells, ((0, max(0, 2 * patterns * (patterns - 1) - len(cells))), (0, 0)))
 
 
 @cache

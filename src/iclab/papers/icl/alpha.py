@@ -31,8 +31,8 @@ from iclab.training import Run, Trained
 FRACTIONS = {"quick": (0.4, 0.8), "full": (0.4, 0.5, 0.6, 0.8, 1.0)}
 SHORT = {"quick": (0.4, 0.8), "full": (0.3, 0.4, 0.6, 0.8)}
 """Decisive fractions whose training prompts are shortened."""
-LENGTHS = {"quick": (4, 8, 16), "full": (3, 4, 6, 9, 14, 24)}
-OTHERS = {"quick": (), "full": ((0.05, 0.5), (0.1, 0.5), (0.2, 0.5), (0.13, 0.25), (0.13, 1.0))}
+LENGTHS = {"quick": (4, 14), "full": (3, 5, 8, 14, 24)}
+OTHERS = {"quick": (), "full": ((0.05, 0.5), (0.2, 0.5), (0.13, 0.25), (0.13, 1.0))}
 """Starting value delta and step size eta beside the setting that is judged."""
 JUDGED = (0.13, 0.5)
 TARGETS = (0.5, 0.2, 0.1)

@@ -30,7 +30,7 @@ HARD = ("out of domain", 0.6, JUDGED)
 WHERE = {"in domain": in_domain, "out of domain": out_of_domain}
 FRACTIONS = (0.6, 0.8)
 SEEDS = {"quick": 4, "full": 4}
-FITTED = {"quick": (60, 20), "full": (150, 25)}
+FITTED = {"quick": (60, 10), "full": (150, 25)}
 """Prompts a seed that the classical learners are fitted on: where the rule looks, and elsewhere."""
 MARGIN = 0.02
 ICL = "softmax"

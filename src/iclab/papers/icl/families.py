@@ -24,10 +24,10 @@ from iclab.specs import replace, to_json
 from iclab.training import Run, Trained
 
 TRAINED_ON = ("poisoned", "irrelevant")
-MODELS = ("mamba", "linear", "softmax", "gpt2")
+MODELS = {"quick": ("mamba", "softmax"), "full": ("mamba", "linear", "softmax", "gpt2")}
 STEPS = {"quick": 1_000, "full": 3_000}
 """Of the gated models; the others train as long as in their own figures."""
-SEEDS = {"quick": {"gpt2": 1, "others": 4}, "full": {"gpt2": 2, "others": 4}}
+SEEDS = {"quick": {"others": 4}, "full": {"gpt2": 2, "others": 4}}
 PROMPTS = {"quick": 500, "full": 2_000}
 TESTS = {
     "clean": lambda: mamba.attacked_prompts("flip", 0.0),
@@ -56,10 +56,11 @@ def a_run(model: str, trained_on: str, scale: str) -> Run:
 
 def trained_models(lab: Lab) -> dict[tuple[str, str], list[Trained]]:
     """All models, by what they are and what they were trained on."""
-    seeds = {model: lab.seeds(SEEDS[lab.scale].get(model, SEEDS[lab.scale]["others"])) for model in MODELS}
-    known = {("softmax", "irrelevant"): one_layer_models(lab, 0.8)[:len(seeds["softmax"])],
-             ("gpt2", "irrelevant"): gpt2_models(lab)[:len(seeds["gpt2"])]}
-    cells = [(model, place) for place in TRAINED_ON for model in MODELS]
+    seeds = {model: lab.seeds(SEEDS[lab.scale].get(model, SEEDS[lab.scale]["others"])) for model in MODELS[lab.scale]}
+    known = {("softmax", "irrelevant"): one_layer_models(lab, 0.8)[:len(seeds["softmax"])]}
+    if "gpt2" in seeds:
+        known["gpt2", "irrelevant"] = gpt2_models(lab)[:len(seeds["gpt2"])]
+    cells = [(model, place) for place in TRAINED_ON for model in MODELS[lab.scale]]
     missing = [cell for cell in cells if cell not in known]
     found = iter(lab.train([run for cell in missing for run in per_seed(a_run(*cell, lab.scale), seeds[cell[0]])]))
     return {cell: known.get(cell) or [next(found) for _ in seeds[cell[0]]] for cell in cells}
@@ -94,9 +95,9 @@ def run(lab: Lab) -> Outcome:
     def said(model: str, place: str, test: str) -> str:
         return f"{errors[model, place][:, names.index(test)].mean():.3f}"
 
-    poisoned = ", ".join(f"{NAMES[model]} {said(model, 'poisoned', 'flip 0.6')}" for model in MODELS)
-    naive = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', 'flip 0.6')}" for model in MODELS)
-    large = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', names[4])}" for model in MODELS)
+    poisoned = ", ".join(f"{NAMES[model]} {said(model, 'poisoned', 'flip 0.6')}" for model in MODELS[lab.scale])
+    naive = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', 'flip 0.6')}" for model in MODELS[lab.scale])
+    large = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', names[4])}" for model in MODELS[lab.scale])
     return Outcome(
         shown="Error of four models on both papers' test prompts, by what they were trained on: mean over seeds, and "
               "the least and the largest of them.",
@@ -108,7 +109,7 @@ def run(lab: Lab) -> Outcome:
         tables=[Table("icl.families", "Error by model and training prompts (rows) and test prompts (columns)",
                       ("model", "trained on", *names), rows)],
         seeds=lab.seeds(SEEDS[lab.scale]["others"]),
-        settings={"GPT-2": {"seeds": SEEDS[lab.scale]["gpt2"]}, "poisoned": to_json(mamba.training_prompts()),
+        settings={"seeds": SEEDS[lab.scale], "poisoned": to_json(mamba.training_prompts()),
                   "irrelevant": to_json(icl.training_prompts()), "prompts": PROMPTS[lab.scale]})
 
 

@@ -26,7 +26,7 @@ from iclab.training import Run, Trained
 
 TARGET = 0.2
 AXES: dict[str, dict[str, tuple[float, ...]]] = {
-    "quick": {"M1": (4, 6), "beta": (2.0, 4.0), "eta": (0.5, 1.0)},
+    "quick": {"beta": (2.0, 4.0), "eta": (0.5, 1.0)},
     "full": {"M1": (4, 6, 8, 12), "beta": (2.0, 2.5, 3.0, 4.0, 5.0), "eta": (0.25, 0.5, 1.0),
              "beta = |q|": (2.0, 3.0, 4.0)},
 }

@@ -28,7 +28,7 @@ from iclab.specs import replace
 from iclab.training import Run, Training
 
 SIZES = {"quick": Size(seeds=4, steps=400, prompts=2_000), "full": Size(seeds=8, steps=1_000, prompts=10_000)}
-GPT2_SIZES = {"quick": Size(seeds=2, steps=400, prompts=500), "full": Size(seeds=4, steps=800, prompts=1_000)}
+GPT2_SIZES = {"quick": Size(seeds=2, steps=300, prompts=500), "full": Size(seeds=4, steps=800, prompts=1_000)}
 GPT2_TASKS = 4
 """U: GPT-2 is trained on the first 24 tasks and tested on the other 6."""
 TRAINING_SCALE = 0.5

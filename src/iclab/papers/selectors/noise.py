@@ -32,7 +32,7 @@ from iclab.training import Run, Trained
 
 AXES: dict[str, dict[str, tuple[float, ...]]] = {
     "quick": {"lam*": (0.7, 1.0), "tau": (0.0, 0.15)},
-    "full": {"lam*": (0.5, 0.7, 1.0), "tau": (0.0, 0.05, 0.1, 0.15), "M": (16, 24, 40)},
+    "full": {"lam*": (0.5, 0.7, 1.0), "tau": (0.0, 0.05, 0.1, 0.15), "M": (16, 40)},
 }
 THEORY = {"lam*": -1.0, "M": 0.5}
 STEPS = {"lam*": 800, "tau": 400, "M": 400}
