@@ -1,7 +1,7 @@
 """Can any setting make GPT-2 ignore irrelevant patterns ten times as large as in training (K' 5 against K 0.5)?
 
-The icl paper draws its figure 3 at K' = 5 and does not give d_model, step size, optimiser, batch or T. Measured with two
-seeds of each setting below (800 steps, about 6 minutes): an error of 0 to .03 at K' 0.5 and of .09 to .24 at K' 5.
+The icl paper draws its figure 3 at K' = 5 and does not give d_model, step size, optimiser, batch or T. Measured with
+two seeds of each setting below (800 steps, about 6 minutes): an error of 0 to .03 at K' 0.5 and of .09 to .24 at K' 5.
 """
 
 import sys
@@ -26,7 +26,8 @@ def main():
                training=Training(steps=steps, batch_size=32, learning_rate=2e-3, optimizer=warmed_adam, clip_norm=1.0))
     settings = [{}, {"training.optimizer": "adam", "training.learning_rate": 1e-3},
                 {"training.optimizer": decayed_adam, "training.learning_rate": 1e-3}, {"training.loss": "squared"},
-                {"training.batch_size": 64}, {"model.size": 128}, {"model.heads": 4}, {"prompts.decisive_fraction": 0.6}]
+                {"training.batch_size": 64}, {"model.size": 128}, {"model.heads": 4},
+                {"prompts.decisive_fraction": 0.6}]
     sweep = Sweep(base=base, settings=settings[:2] if few else settings, grid={"test.irrelevant_scale": [0.5, 5.0]},
                   test=in_domain(tasks="unseen:4"), prompts=1000, seeds=1 if few else 2)
     results = sweep.run()

@@ -7,10 +7,12 @@ the `transformers` implementation with copied weights.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from iclab.errors import require
@@ -103,18 +105,7 @@ class GPT2:
     def init(self, key: Array, dimension: int) -> GPT2Params:
         """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers); the
         read-in N(0, 1/size)."""
-        keys = iter(jax.random.split(key, 3 + 4 * self.layers))
-        size, small = self.size, 0.02 / jnp.sqrt(2.0 * self.layers)
-
-        def affine(inputs: int, outputs: int, scale: Array | float = 0.02) -> Affine:
-            return Affine(scale * jax.random.normal(next(keys), (inputs, outputs)), jnp.zeros(outputs))
-
-        plain = Affine(jnp.ones((1, size)), jnp.zeros(size))
-        read_in = affine(dimension + self.embedding.size, size, 1.0 / jnp.sqrt(float(size)))
-        positions = 0.02 * jax.random.normal(next(keys), (self.positions, size))
-        blocks = [Block(plain, affine(size, 3 * size), affine(size, size, small), plain, affine(size, 4 * size),
-                        affine(4 * size, size, small)) for _ in range(self.layers)]
-        return GPT2Params(read_in, positions, stacked(blocks), plain, affine(size, 1))
+        return _start(key, self.layers, self.size, self.positions, dimension + self.embedding.size)
 
     def apply(self, params: GPT2Params, columns: Float[Array, "tokens width"]) -> tuple[Float[Array, ""], GPT2Seen]:
         """The output for one prompt's query and what led to it."""
@@ -159,6 +150,27 @@ class GPT2:
         return params._replace(blocks=params.blocks._replace(down=down))
 
 
-def stacked(blocks: Sequence[Block]) -> Block:
+def stacked(blocks: Sequence[Any]) -> Any:
     """Layers as one block with a leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *blocks)
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def _start(key: Array, layers: int, size: int, positions: int, width: int) -> GPT2Params:
+    """Weights before training. All are cut from one vector: every call of a generator would be compiled for itself."""
+    small, shapes = 0.02 / (2.0 * layers) ** 0.5, {
+        "read_in": (width, size), "positions": (positions, size), "qkv": (layers, size, 3 * size),
+        "out": (layers, size, size), "up": (layers, size, 4 * size), "down": (layers, 4 * size, size),
+        "read_out": (size, 1)}
+    ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
+    drawn = jnp.split(jax.random.normal(key, (ends[-1],)), ends[:-1])
+    normal = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), drawn, strict=True)}
+
+    def affine(name: str, scale: float = 0.02) -> Affine:
+        W = scale * normal[name]
+        return Affine(W, jnp.zeros((*W.shape[:-2], W.shape[-1])))
+
+    plain = Affine(jnp.ones((1, size)), jnp.zeros(size))
+    norms = stacked([plain] * layers)
+    blocks = Block(norms, affine("qkv"), affine("out", small), norms, affine("up"), affine("down", small))
+    return GPT2Params(affine("read_in", size**-0.5), 0.02 * normal["positions"], blocks, plain, affine("read_out"))

@@ -28,7 +28,7 @@ from iclab.specs import to_json
 
 WHERE = ("in domain", "out of domain")
 FRACTIONS = {"softmax": (0.2, 0.3, 0.4, 0.6, 0.8, 1.0), "gpt2": (0.4, 0.6, 0.8, 1.0)}
-LENGTHS = {"softmax": (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64), "gpt2": (3, 6, 10, 20)}
+LENGTHS = {"softmax": (2, 3, 5, 8, 12, 20, 32, 64), "gpt2": (3, 6, 10, 20)}
 """GPT-2 has no trained positions beyond 20 examples."""
 PROMPTS = {"quick": {"softmax": 1_000, "gpt2": 500}, "full": {"softmax": 2_000, "gpt2": 1_000}}
 SEEDS = {"quick": {"softmax": 4, "gpt2": 2}, "full": {"softmax": 4, "gpt2": 4}}
