@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
-from iclab import IclabError
+from iclab import GPT2, IclabError
 from iclab.papers import entries
 from iclab.papers.entries import Lab, Size, all_entries, chosen_entries
 from iclab.papers.icl import alpha as icl_alpha
@@ -31,8 +32,12 @@ def shrink(monkeypatch):
     monkeypatch.setitem(icl_settings.GPT2_SIZES, "quick", Size(seeds=2, steps=20, prompts=500))
     monkeypatch.setitem(icl_context.SEEDS, "quick", {"softmax": 2, "gpt2": 2})
     monkeypatch.setitem(icl_context.PROMPTS, "quick", {"softmax": 500, "gpt2": 500})
+    monkeypatch.setattr(icl_settings, "GPT2", partial(GPT2, layers=2, size=16))
     monkeypatch.setitem(icl_context.LENGTHS, "gpt2", (6, 20))
+    monkeypatch.setitem(icl_context.LENGTHS, "softmax", (4, 64))
     monkeypatch.setitem(icl_alpha.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_alpha.LENGTHS, "quick", (20,))
+    monkeypatch.setitem(icl_families.MODELS, "quick", ("softmax",))
     monkeypatch.setitem(icl_iterations.SEEDS, "quick", 2)
     monkeypatch.setitem(icl_search.SETTINGS, "quick", [icl_search.Setting(steps=50)])
     monkeypatch.setitem(icl_families.SEEDS, "quick", {"others": 2})
@@ -42,7 +47,6 @@ def shrink(monkeypatch):
     monkeypatch.setitem(icl_baselines.SEEDS, "quick", 2)
     monkeypatch.setitem(icl_tasks.SEEDS, "quick", 2)
     monkeypatch.setitem(icl_tasks.STEPS, "quick", 50)
-    monkeypatch.setattr(icl_tasks, "AWAY", (-1, 0))
     monkeypatch.setitem(icl_baselines.FITTED, "quick", (5, 5))
     monkeypatch.setitem(deep.DEEP, "quick", Size(seeds=2, steps=100, prompts=500))
     monkeypatch.setitem(window.STEPS, "quick", 100)

@@ -101,7 +101,7 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                 if len(panel.x) <= 9:
                     axis.set_xticks(list(panel.x), [f"{value:g}" for value in panel.x])
                     axis.minorticks_off()
-            if log_y:
+            if log_y and any(np.isfinite(curve.values).any() for curve in panel.curves):
                 axis.set_yscale("log")
         for axis in grid[:, 0]:
             axis.set_ylabel(y_label)

@@ -27,11 +27,16 @@ def power_checks(name: str, found: Interval, theory: float, tolerance: float = T
 
 def power_panel(title: str, x: Sequence[float], curves: dict[str, Counts], theory: float) -> Panel:
     """Counts in double logarithmic axes, with the theorem's power and one constant fitted."""
-    law = np.asarray(x, float) ** theory
-    logs = [np.log(values).mean(axis=0) for values in curves.values()]
-    scale = np.exp(np.nanmean([mean - np.log(law) for mean in logs]))
     return Panel(title, list(x), [Curve(name, values) for name, values in curves.items()],
-                 lines=[(f"power {theory:.3g}", scale * law)], x_label=title)
+                 lines=[(f"power {theory:.3g}", fitted_power(x, list(curves.values()), theory))], x_label=title)
+
+
+def fitted_power(x: Sequence[float], counts: Sequence[Counts], theory: float) -> Float[np.ndarray, " points"]:
+    """The theorem's power times the constant that fits all counts best; NaN where there are none."""
+    law = np.asarray(x, float) ** theory
+    away = np.log(np.concatenate(counts)) - np.log(law)
+    known = away[np.isfinite(away)]
+    return law * (np.exp(known.mean()) if len(known) else np.nan)
 
 
 def power_row(name: str, x: Sequence[float], counts: Counts, theory: float) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import GPT2_TASKS, TRAINING_SCALE, in_domain, out_of_domain
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
-from iclab.papers.powers import power_checks, said
+from iclab.papers.powers import fitted_power, power_checks, said
 from iclab.probes import seed_interval
 from iclab.probes.context import context_errors, needed_examples
 from iclab.probes.scaling import exponent
@@ -92,7 +92,7 @@ def run(lab: Lab) -> Outcome:
                             "seeds": SEEDS[lab.scale]},
                   runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     x = np.array(FRACTIONS["softmax"])
-    law = np.nanmean([np.nanmean(values, axis=0) for values in needed.values()]) / np.mean(1 / x) / x
+    law = fitted_power(x.tolist(), list(needed.values()), THEORY)
     plot = curve_figure("icl.context", "Test examples needed for an error of 0.05",
                         "One-layer Transformer, K' = 5, against the fraction of decisive examples alpha'; dashed: the "
                         "theorem's law with one constant fitted.",
