@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import iclab
-from iclab.models import GatedAttention, LabelEmbedding
+from iclab.models import GPT2, GatedAttention, LabelEmbedding, SoftmaxMLP
 from iclab.notation import NOTATION
 from iclab.prompts import ArrayPrompts, Classification
 from iclab.specs import field_help
@@ -20,7 +20,7 @@ SOURCE = Path(iclab.__file__).parent
 ORDER = ["errors", "parallel", "specs", "fields", "notation", "prompts", "models", "probes", "training", "theory",
          "runs", "figures", "papers", "report", "bench", "commands", "cli"]
 FILES = sorted(SOURCE.rglob("*.py"))
-SPECS = [Classification, ArrayPrompts, GatedAttention, LabelEmbedding, Training, Run]
+SPECS = [Classification, ArrayPrompts, GatedAttention, SoftmaxMLP, GPT2, LabelEmbedding, Training, Run]
 
 
 def room(path):

@@ -61,10 +61,11 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                  share_y: bool = True) -> Plot:
     """Curves side by side: mean over seeds with a 95 % band, references and theory as lines."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogFormatter
 
     rows = []
     with style():
-        wide = min(len(panels), 3)
+        wide = 2 if len(panels) == 4 else min(len(panels), 3)
         high = -(-len(panels) // wide)
         figure, grid = plt.subplots(high, wide, figsize=(max(4.4, 3.4 * wide), 3.1 * high), sharey=share_y,
                                     squeeze=False)
@@ -81,7 +82,8 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                 colour = COLOURS.get(curve.model) or next(spare)
                 axis.plot(x, ends[:, 0], color=colour, marker="o", markersize=3.5,
                           label=NAMES.get(curve.model, curve.model))
-                bounds = ends[:, 1:] if y_range is None else np.clip(ends[:, 1:], 0, 1)
+                never_negative = bool((curve.values[np.isfinite(curve.values)] >= 0).all())
+                bounds = np.clip(ends[:, 1:], 0 if never_negative else None, None if y_range is None else 1)
                 axis.fill_between(x, *bounds.T, color=colour, alpha=0.2, lw=0)
                 rows += [(panel.title, curve.model, x, *(f"{v:.6g}" for v in interval), len(curve.values))
                          for x, interval in zip(panel.x, intervals, strict=True)]
@@ -103,11 +105,14 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                     axis.minorticks_off()
             if log_y and any(np.isfinite(curve.values).any() for curve in panel.curves):
                 axis.set_yscale("log")
+                axis.yaxis.set_major_formatter(LogFormatter())
+                axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
         for axis in grid[:, 0]:
             axis.set_ylabel(y_label)
         shown = axes if not share_y or any(_labels(a) != _labels(axes[0]) for a in axes) else axes[:1]
         for axis in shown:
-            axis.legend(loc="best" if len(shown) > 1 else "upper left", fontsize=7.5 if len(shown) > 1 else 8.5)
+            axis.legend(loc="upper left" if len(shown) == 1 and y_range else "best",
+                        fontsize=7.5 if len(shown) > 1 else 8.5)
         figure.tight_layout()
         text = to_svg(figure)
         plt.close(figure)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from iclab.probes import Interval
-from iclab.theory.mamba import Condition
+from iclab.theory.conditions import Condition
 
 RELATIONS = {
     "<": lambda value, threshold: value < threshold,

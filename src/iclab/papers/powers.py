@@ -25,10 +25,12 @@ def power_checks(name: str, found: Interval, theory: float, tolerance: float = T
     return [Check.of(name, found, ">=", theory - tolerance), Check.of(name, found, "<=", theory + tolerance)]
 
 
-def power_panel(title: str, x: Sequence[float], curves: dict[str, Counts], theory: float) -> Panel:
+def power_panel(title: str, x: Sequence[float], curves: dict[str, Counts], theory: float, x_label: str | None = None
+                ) -> Panel:
     """Counts in double logarithmic axes, with the theorem's power and one constant fitted."""
     return Panel(title, list(x), [Curve(name, values) for name, values in curves.items()],
-                 lines=[(f"power {theory:.3g}", fitted_power(x, list(curves.values()), theory))], x_label=title)
+                 lines=[(f"power {theory:.3g}", fitted_power(x, list(curves.values()), theory))],
+                 x_label=x_label or title)
 
 
 def fitted_power(x: Sequence[float], counts: Sequence[Counts], theory: float) -> Float[np.ndarray, " points"]:

@@ -5,18 +5,11 @@ A bound here is sufficient, not necessary: outside it the theorem is silent, and
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-
-class Condition(NamedTuple):
-    """One premise of a theorem, and whether the settings meet it."""
-
-    name: str
-    required: str
-    actual: str
-    met: bool
+from iclab.theory.conditions import Condition
 
 
 def tolerated_fraction_mamba(training: Any, test: Any) -> float:

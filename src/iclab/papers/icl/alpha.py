@@ -26,6 +26,7 @@ from iclab.probes.context import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
+from iclab.theory.icl import EXPONENTS, LENGTH_EXPONENT, theorem33_conditions
 from iclab.training import Run, Trained
 
 FRACTIONS = {"quick": (0.4, 0.8), "full": (0.4, 0.5, 0.6, 0.8, 1.0)}
@@ -40,7 +41,7 @@ TARGET, LOSS = 0.2, 0.1
 SEEDS = {"quick": 4, "full": 4}
 STEPS = {"iterations": 500, "length": 400}
 PROMPTS = 1_000
-THEORY = {"T": -2 / 3, "l_tr": -1.0}
+THEORY = {"T": EXPONENTS["alpha"], "l_tr": LENGTH_EXPONENT}
 STATEMENT = "As fewer training examples are decisive, T grows like alpha^(-2/3) and the needed l_tr like 1 / alpha."
 
 Setting = tuple[float, float]
@@ -112,11 +113,12 @@ def checks(found: Found, scale: str) -> list[Check]:
 
 def figure(found: Found, name: str, scale: str) -> Plot:
     """Figure 6: training prompts and iterations that are needed, against alpha."""
+    x = "alpha, fraction of decisive training examples"
     return curve_figure(name, "Training examples and iterations needed, against the decisive fraction",
                         "Dashed: the theorem's power with one constant fitted.",
-                        [power_panel("alpha", SHORT[scale], {"training examples": found.needed}, THEORY["l_tr"]),
-                         power_panel("alpha", FRACTIONS[scale], {"iterations": found.steps[JUDGED, TARGET]},
-                                     THEORY["T"])], "", "", log_x=True, log_y=True, share_y=False)
+                        [power_panel("training examples", SHORT[scale], {"softmax": found.needed}, THEORY["l_tr"], x),
+                         power_panel("iterations", FRACTIONS[scale], {"softmax": found.steps[JUDGED, TARGET]},
+                                     THEORY["T"], x)], "", "", log_x=True, log_y=True, share_y=False)
 
 
 def run(lab: Lab) -> Outcome:
@@ -129,7 +131,8 @@ def run(lab: Lab) -> Outcome:
     rows.append((f"delta {JUDGED[0]:g}, eta {JUDGED[1]:g}, loss {LOSS:g}",
                  *power_row("l_tr", SHORT[scale], found.needed, THEORY["l_tr"])))
     claim = Claim(id="icl.alpha", statement=STATEMENT, place="li2024icl, theorem 3.3, figure 6", checks=judged,
-                  conditions=[], settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"])), "loss": TARGET},
+                  conditions=theorem33_conditions(a_run(0.8, 20, STEPS["iterations"]), in_domain()),
+                  settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"])), "loss": TARGET},
                   seeds=lab.seeds(SEEDS[scale]), runs=found.runs, scale=scale)
     steps = [exponent(FRACTIONS[scale], values).mean for values in found.steps.values()]
     shortest = found.errors[:, :, 0].mean(axis=0)

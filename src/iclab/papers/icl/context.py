@@ -25,6 +25,7 @@ from iclab.probes.context import context_errors, needed_examples
 from iclab.probes.scaling import exponent
 from iclab.runs.store import run_id
 from iclab.specs import to_json
+from iclab.theory.icl import LENGTH_EXPONENT
 
 WHERE = ("in domain", "out of domain")
 FRACTIONS = {"softmax": (0.2, 0.3, 0.4, 0.6, 0.8, 1.0), "gpt2": (0.4, 0.6, 0.8, 1.0)}
@@ -32,7 +33,7 @@ LENGTHS = {"softmax": (2, 3, 5, 8, 12, 20, 32, 64), "gpt2": (3, 6, 10, 20)}
 """GPT-2 has no trained positions beyond 20 examples."""
 PROMPTS = {"quick": {"softmax": 1_000, "gpt2": 500}, "full": {"softmax": 2_000, "gpt2": 1_000}}
 SEEDS = {"quick": {"softmax": 4, "gpt2": 2}, "full": {"softmax": 4, "gpt2": 4}}
-NEEDED, THEORY, TOLERANCE = 0.05, -1.0, 0.5
+NEEDED, THEORY, TOLERANCE = 0.05, LENGTH_EXPONENT, 0.5
 FEW, MORE = 6, 0.05
 STATEMENT = "The number of test examples that are needed grows like 1 / alpha', in and out of domain."
 

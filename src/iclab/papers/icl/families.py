@@ -4,7 +4,7 @@ Trained on the Mamba paper's prompts (outlier fraction 0.6, every example decisi
 (decisive fraction 0.8, no outliers), tested on both. The paper of each family has the numbers of its own models in its
 own figures; here training is shorter. Cost: 7 trainings beyond those of other entries, about 35 s.
 Expect: softmax attention and GPT-2 learn to ignore outliers as Mamba does, though they have no gate; of those that
-never saw one only GPT-2 ignores them; under irrelevant patterns ten times as large only the softmax Transformer stands.
+never saw one GPT-2 suffers least; under irrelevant patterns ten times as large only the softmax Transformer stands.
 """
 
 from __future__ import annotations

@@ -16,12 +16,13 @@ import numpy as np
 from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.icl.settings import one_layer_run
+from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.papers.powers import HEADER, Counts, power_checks, power_panel, power_row
 from iclab.probes import seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
+from iclab.theory.icl import EXPONENTS, theorem33_conditions
 from iclab.training import Run, Trained
 
 TARGET = 0.2
@@ -30,7 +31,7 @@ AXES: dict[str, dict[str, tuple[float, ...]]] = {
     "full": {"M1": (4, 6, 8, 12), "beta": (2.0, 2.5, 3.0, 4.0, 5.0), "eta": (0.25, 0.5, 1.0),
              "beta = |q|": (2.0, 3.0, 4.0)},
 }
-THEORY = {"M1": 1.0, "beta": -2 / 3, "eta": -1.0, "beta = |q|": -2 / 3}
+THEORY = {**EXPONENTS, "beta = |q|": EXPONENTS["beta"]}
 BESIDE = ("beta = |q|",)
 """Measured, not judged."""
 SEEDS = {"quick": 4, "full": 4}
@@ -87,7 +88,8 @@ def run(lab: Lab) -> Outcome:
                         [power_panel(axis, axes[axis], {"softmax": values}, THEORY[axis])
                          for axis, values in counts.items()], "", "iterations", log_x=True, log_y=True)
     claim = Claim(id="icl.iterations", statement=STATEMENT, place="li2024icl, theorem 3.3", checks=judged,
-                  conditions=[], settings={"base": to_json(a_run("beta", 3.0)), "target loss": TARGET}, seeds=seeds,
+                  conditions=theorem33_conditions(a_run("beta", 3.0), in_domain()), seeds=seeds,
+                  settings={"base": to_json(a_run("beta", 3.0)), "target loss": TARGET},
                   runs=results.frame["run"].to_list(), scale=lab.scale)
     rows = [power_row(axis, axes[axis], values, THEORY[axis]) for axis, values in counts.items()]
     return Outcome(

@@ -31,6 +31,7 @@ from iclab.papers.icl.trained import gpt2_models, one_layer_models
 from iclab.probes import information_floor, model_errors, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json
+from iclab.theory.icl import theorem34_conditions
 
 LARGEST = float(f"{LARGEST_SUM:.2f}")
 SUMS = {"softmax": (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0, 1.1, LARGEST), "gpt2": (-0.5, 0.0, 0.5, 0.8, 1.0, LARGEST)}
@@ -101,10 +102,12 @@ def run(lab: Lab) -> Outcome:
     models = [*one_layer_models(lab, DECISIVE["softmax"]), *gpt2_models(lab)]
     size, gpt2_size = SIZES[lab.scale], GPT2_SIZES[lab.scale]
     claim = Claim(id="icl.ood", statement=STATEMENT, place="li2024icl, theorem 3.4, figure 3 (A)", checks=judged,
-                  conditions=[], settings={"training": to_json(one_layer_run(DECISIVE["softmax"], size.steps)),
-                                           "GPT-2": to_json(gpt2_run(gpt2_size.steps)),
-                                           "test": to_json(out_of_domain(DECISIVE["softmax"])),
-                                           "prompts": [size.prompts, gpt2_size.prompts]},
+                  conditions=theorem34_conditions(one_layer_run(DECISIVE["softmax"], size.steps),
+                                                  out_of_domain(DECISIVE["softmax"], 1.0)),
+                  settings={"training": to_json(one_layer_run(DECISIVE["softmax"], size.steps)),
+                            "GPT-2": to_json(gpt2_run(gpt2_size.steps)),
+                            "test": to_json(out_of_domain(DECISIVE["softmax"])),
+                            "prompts": [size.prompts, gpt2_size.prompts]},
                   seeds=lab.seeds(size.seeds), runs=[str(run_id(m.run)) for m in models], scale=lab.scale,
                   notes=["The theorem speaks of the one-layer Transformer; the paper's figure shows GPT-2."])
     plot = curve_figure("icl.ood", "Out-of-domain error against the coefficient sum of a new pattern",

@@ -18,6 +18,7 @@ from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import information_floor, model_errors, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json
+from iclab.theory.icl import theorem33_conditions
 
 FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0)
 JUDGED = 0.8
@@ -41,7 +42,8 @@ def run(lab: Lab) -> Outcome:
 
     errors = np.array(lab.store.recall("icl-unseen", [[m.run for m in models], tests, size.prompts], compute))
     judged = checks(errors[:, FRACTIONS.index(JUDGED)])
-    claim = Claim(id="icl.unseen", statement=STATEMENT, place="li2024icl, theorem 3.3", checks=judged, conditions=[],
+    claim = Claim(id="icl.unseen", statement=STATEMENT, place="li2024icl, theorem 3.3", checks=judged,
+                  conditions=theorem33_conditions(one_layer_run(0.8, size.steps), in_domain()),
                   settings={"training": to_json(one_layer_run(0.8, size.steps)), "test": to_json(in_domain()),
                             "prompts": size.prompts},
                   seeds=seeds, runs=[str(run_id(m.run)) for m in models], scale=lab.scale)

@@ -21,7 +21,8 @@ def run(lab: Lab) -> Outcome:
     features, labels = along(models, "features"), along(models, "labels")
     plot = curve_figure(
         "selectors.fig1", "Patterns in queries and keys, and what the neurons read, along training",
-        "(a) mean norms of W_Q mu, W_K mu (relevant) and W_Q nu, W_K nu (irrelevant); (b) mean input of the neurons "
+        "(a) mean norms of W_Q mu, W_K mu (relevant) and W_Q nu, W_K nu (irrelevant), nearly the same for "
+        "queries and keys; (b) mean input of the neurons "
         "that vote for the truth, split into what they read of features and of labels.",
         [Panel("(a) norms of patterns", steps, [Curve(name, values) for name, values in norms.items()]),
          Panel("(b) neurons before their ReLU", steps, [Curve("feature part", features), Curve("label part", labels)])],
