@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,29 @@ from jaxtyping import Float
 
 from iclab.figures.plots import Curve, Panel
 from iclab.papers.claims import Check
+from iclab.papers.entries import Lab
 from iclab.probes import Interval
 from iclab.probes.scaling import exponent
+from iclab.runs.sweep import Sweep
+from iclab.training import Run
 
 TOLERANCE = 0.35
 """How far a measured exponent may lie from the theorem's."""
 HEADER = ("in", "theorem", "measured", "95 % interval")
 
 Counts = Float[np.ndarray, "seeds points"]
+
+
+def counted(lab: Lab, name: str, axes: Mapping[str, Sequence[float]], run_at: Callable[[str, float], Run],
+            measure: Callable[..., float], seeds: Sequence[int]) -> tuple[dict[str, Counts], list[str]]:
+    """What `measure` says of the run at every value of every axis, by axis; and the ids of the runs."""
+    plan = [(axis, value) for axis, values in axes.items() for value in values]
+    settings = [{"model": run.model, "prompts": run.prompts, "training": run.training}
+                for run in (run_at(*point) for point in plan)]
+    frame = lab.sweep(Sweep(settings=settings, seeds=seeds, measure=(measure,), name=name)).frame
+    kept = np.array(frame[measure.__name__].to_list(), float).reshape(len(plan), len(seeds))
+    return {axis: np.stack([row for (mine, _), row in zip(plan, kept, strict=True) if mine == axis], axis=1)
+            for axis in axes}, frame["run"].to_list()
 
 
 def power_checks(name: str, found: Interval, theory: float, tolerance: float = TOLERANCE) -> list[Check]:

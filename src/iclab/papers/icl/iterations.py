@@ -17,10 +17,9 @@ from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.icl.settings import in_domain, one_layer_run
-from iclab.papers.powers import HEADER, Counts, power_checks, power_panel, power_row
+from iclab.papers.powers import HEADER, Counts, counted, power_checks, power_panel, power_row
 from iclab.probes import seed_interval
 from iclab.probes.scaling import exponent, iterations_to
-from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
 from iclab.theory.icl import EXPONENTS, theorem33_conditions
 from iclab.training import Run, Trained
@@ -74,13 +73,7 @@ def checks(counts: dict[str, Counts], scale: str) -> list[Check]:
 def run(lab: Lab) -> Outcome:
     """Judge the claim, draw the power laws."""
     axes, seeds = AXES[lab.scale], lab.seeds(SEEDS[lab.scale])
-    plan = [(axis, value) for axis, values in axes.items() for value in values]
-    settings = [{"model": r.model, "prompts": r.prompts, "training": r.training}
-                for r in (a_run(*point) for point in plan)]
-    results = lab.sweep(Sweep(settings=settings, seeds=seeds, measure=(iterations,), name="icl.iterations"))
-    kept = np.array(results.frame["iterations"].to_list(), float).reshape(len(plan), len(seeds))
-    counts = {axis: np.stack([row for (mine, _), row in zip(plan, kept, strict=True) if mine == axis], axis=1)
-              for axis in axes}
+    counts, runs = counted(lab, "icl.iterations", axes, a_run, iterations, seeds)
     judged = checks(counts, lab.scale)
     plot = curve_figure("icl.iterations", "Iterations to a training loss of 0.2",
                         "One setting varied at a time, the others M1 6, beta 3, eta 0.5; dashed: the theorem's power "
@@ -90,7 +83,7 @@ def run(lab: Lab) -> Outcome:
     claim = Claim(id="icl.iterations", statement=STATEMENT, place="li2024icl, theorem 3.3", checks=judged,
                   conditions=theorem33_conditions(a_run("beta", 3.0), in_domain()), seeds=seeds,
                   settings={"base": to_json(a_run("beta", 3.0)), "target loss": TARGET},
-                  runs=results.frame["run"].to_list(), scale=lab.scale)
+                  runs=runs, scale=lab.scale)
     rows = [power_row(axis, axes[axis], values, THEORY[axis]) for axis, values in counts.items()]
     return Outcome(
         shown="How many iterations bring the training loss down to 0.2, one setting varied at a time.",

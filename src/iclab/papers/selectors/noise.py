@@ -19,14 +19,13 @@ from jaxtyping import Float
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.powers import HEADER, Counts, power_checks, power_panel, power_row
+from iclab.papers.powers import HEADER, Counts, counted, power_checks, power_panel, power_row
 from iclab.papers.selectors.settings import SIZES, a_run, training_prompts
 from iclab.papers.selectors.trained import trained_models
 from iclab.probes import information_floor, model_errors, seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.prompts.patterns import Matrix
 from iclab.runs.store import run_id
-from iclab.runs.sweep import Sweep
 from iclab.specs import to_json
 from iclab.training import Run, Trained
 
@@ -94,13 +93,7 @@ def run(lab: Lab) -> Outcome:
     """Judge the claim."""
     size, axes, models = SIZES[lab.scale], AXES[lab.scale], trained_models(lab)
     seeds = lab.seeds(size.seeds)
-    plan = [(axis, value) for axis, values in axes.items() for value in values]
-    settings = [{"model": r.model, "prompts": r.prompts, "training": r.training}
-                for r in (axis_run(*point) for point in plan)]
-    results = lab.sweep(Sweep(settings=settings, seeds=seeds, measure=(iterations,), name="selectors.noise"))
-    kept = np.array(results.frame["iterations"].to_list(), float).reshape(len(plan), len(seeds))
-    counts = {axis: np.stack([row for (mine, _), row in zip(plan, kept, strict=True) if mine == axis], axis=1)
-              for axis in axes}
+    counts, runs = counted(lab, "selectors.noise", axes, axis_run, iterations, seeds)
 
     def compute() -> list:
         return model_errors(models, tests(), count=size.prompts, seeds=seeds).tolist()
@@ -118,7 +111,7 @@ def run(lab: Lab) -> Outcome:
                          "tau, largest norm of the noise", "error")
     claim = Claim(id="selectors.noise", statement=STATEMENT, place=PLACE, checks=judged, conditions=[],
                   settings={"training": to_json(a_run(size.steps)), "prompts": size.prompts}, seeds=seeds,
-                  runs=[*(str(run_id(m.run)) for m in models), *results.frame["run"].to_list()], scale=lab.scale)
+                  runs=[*(str(run_id(m.run)) for m in models), *runs], scale=lab.scale)
     rows = [power_row(axis, axes[axis], counts[axis], THEORY[axis]) for axis in THEORY if axis in counts]
     means = errors.mean(axis=0)
     return Outcome(
