@@ -79,9 +79,8 @@ def measure(lab: Lab) -> dict[tuple[str, str], Float[np.ndarray, "seeds tests"]]
 
 
 def cell_text(values: Float[np.ndarray, " seeds"]) -> str:
-    """Mean over seeds, with the least and the largest."""
-    spread = f" [{values.min():.3f}, {values.max():.3f}]" if len(values) > 1 else ""
-    return f"{values.mean():.3f}{spread}"
+    """Mean over seeds, with half of what lies between the least and the largest."""
+    return f"{values.mean():.3f} ± {np.ptp(values) / 2:.3f}"
 
 
 def run(lab: Lab) -> Outcome:
@@ -99,8 +98,8 @@ def run(lab: Lab) -> Outcome:
     naive = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', 'flip 0.6')}" for model in MODELS[lab.scale])
     large = ", ".join(f"{NAMES[model]} {said(model, 'irrelevant', names[4])}" for model in MODELS[lab.scale])
     return Outcome(
-        shown="Error of four models on both papers' test prompts, by what they were trained on: mean over seeds, and "
-              "the least and the largest of them.",
+        shown="Error of four models on both papers' test prompts, by what they were trained on: mean over seeds, "
+              "± half of what lies between the least and the largest.",
         paper="Each paper measures its own models on its own prompts; none of them has this table.",
         measured=f"Trained with outliers and tested with 60 % of the labels flipped: {poisoned}. Softmax attention "
                  "learns to look away from outliers, so it needs no gate to be robust to them; linear attention "
