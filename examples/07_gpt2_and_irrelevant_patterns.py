@@ -22,7 +22,7 @@ def decayed_adam(learning_rate):
 
 def main():
     """Train every setting, print its error by K'; returns the errors by K', all settings and seeds."""
-    base = Run(model=GPT2(layers=2, size=32) if few else GPT2(), prompts=training_prompts(tasks="cyclic:4"),
+    base = Run(model=GPT2(layers=1, size=32) if few else GPT2(), prompts=training_prompts(tasks="cyclic:4"),
                training=Training(steps=steps, batch_size=32, learning_rate=2e-3, optimizer=warmed_adam, clip_norm=1.0))
     settings = [{}, {"training.optimizer": "adam", "training.learning_rate": 1e-3},
                 {"training.optimizer": decayed_adam, "training.learning_rate": 1e-3}, {"training.loss": "squared"},

@@ -19,13 +19,11 @@ MODELS = {"softmax": SoftmaxMLP(embedding=VECTOR), "gpt2": GPT2(embedding=VECTOR
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_left_out_coordinates_are_zeros(model):
     params = model.init(jax.random.key(0), 10)
-    leaves, tree = jax.tree.flatten(params)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    params = tree.unflatten([leaf + 0.1 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys,
-                                                                                                  strict=True)])
+    random = np.random.default_rng(0)
+    params = jax.tree.map(lambda leaf: np.asarray(leaf) + 0.1 * random.normal(size=leaf.shape).astype("f"), params)
     prompts = Classification(dimension=10, relevant_patterns=4, irrelevant_patterns=3).sample(0, 3)
-    for x, y in zip(prompts.x, prompts.y, strict=True):
-        short = VECTOR.columns(x, y)
-        assert short.shape == (21, 16)
-        whole = jnp.concatenate([x, 2.0 * y[:, None], jnp.zeros((21, 4))], axis=1)
-        np.testing.assert_allclose(model.apply(params, short)[0], model.apply(params, whole)[0], rtol=2e-5, atol=1e-5)
+    apply = jax.jit(lambda columns: jax.vmap(lambda c: model.apply(params, c)[0])(columns))
+    short = jax.vmap(VECTOR.columns)(prompts.x, prompts.y)
+    assert short.shape == (3, 21, 16)
+    whole = jnp.concatenate([prompts.x, 2.0 * prompts.y[..., None], jnp.zeros((3, 21, 4))], axis=2)
+    np.testing.assert_allclose(apply(short), apply(whole), rtol=2e-5, atol=1e-5)

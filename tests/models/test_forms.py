@@ -84,7 +84,7 @@ def test_forms_agree_in_values_and_gradients(member, tokens, dimension, chunk, p
 
         def slope(form):
             shaped = replace(model, form=form)
-            return jax.value_and_grad(lambda p, c: shaped.apply(p, c)[0], argnums=(0, 1))(params, columns)
+            return jax.jit(jax.value_and_grad(lambda p, c: shaped.apply(p, c)[0], argnums=(0, 1)))(params, columns)
 
         results = {form: slope(form) for form in ("sum", "recurrence", "chunked")}
         np.testing.assert_allclose(results["sum"][0], naive(model, params, columns), rtol=1e-8, atol=1e-10)
