@@ -16,6 +16,7 @@ from iclab.papers.icl import baselines as icl_baselines
 from iclab.papers.icl import context as icl_context
 from iclab.papers.icl import families as icl_families
 from iclab.papers.icl import iterations as icl_iterations
+from iclab.papers.icl import ood
 from iclab.papers.icl import search as icl_search
 from iclab.papers.icl import settings as icl_settings
 from iclab.papers.icl import tasks as icl_tasks
@@ -32,9 +33,13 @@ def shrink(monkeypatch):
     monkeypatch.setitem(icl_settings.GPT2_SIZES, "quick", Size(seeds=2, steps=20, prompts=500))
     monkeypatch.setitem(icl_context.SEEDS, "quick", {"softmax": 2, "gpt2": 2})
     monkeypatch.setitem(icl_context.PROMPTS, "quick", {"softmax": 500, "gpt2": 500})
-    monkeypatch.setattr(icl_settings, "GPT2", partial(GPT2, layers=2, size=16))
+    monkeypatch.setattr(icl_settings, "GPT2", partial(GPT2, layers=1, heads=1, size=8))
     monkeypatch.setitem(icl_context.LENGTHS, "gpt2", (6, 20))
     monkeypatch.setitem(icl_context.LENGTHS, "softmax", (4, 64))
+    monkeypatch.setitem(icl_context.FRACTIONS, "softmax", (0.4, 1.0))
+    monkeypatch.setitem(icl_context.FRACTIONS, "gpt2", (0.4, 1.0))
+    monkeypatch.setitem(ood.SUMS, "softmax", (0.8, 1.0))
+    monkeypatch.setitem(ood.SUMS, "gpt2", (0.8, 1.0))
     monkeypatch.setitem(icl_alpha.SEEDS, "quick", 2)
     monkeypatch.setitem(icl_alpha.LENGTHS, "quick", (20,))
     monkeypatch.setitem(icl_families.MODELS, "quick", ("softmax",))
