@@ -1,8 +1,8 @@
 """Can any setting make GPT-2 ignore irrelevant patterns ten times as large as in training (K' 5 against K 0.5)?
 
 The icl paper draws its figure 3 at K' = 5 and does not give d_model, step size, optimiser, batch or T. Runs of the
-settings below by hand, one to four seeds each, erred on 0 to .08 of the prompts of unseen tasks at K' 0.5, and on .07 to
-.29 of them at K' 5. All of them take about 6 minutes.
+settings below by hand, one to four seeds each, erred on 0 to .08 of the prompts of unseen tasks at K' 0.5, and on .07
+to .29 of them at K' 5. All of them take about 6 minutes.
 """
 
 import sys
