@@ -64,7 +64,8 @@ def spec(cls: type[T]) -> type[T]:
             if field.metadata.get("rows") and isinstance(value, (list, np.ndarray)):
                 object.__setattr__(self, field.name, tuple(tuple(float(x) for x in row) for row in value))
             if field.metadata.get("encode") and isinstance(value, list):
-                object.__setattr__(self, field.name, tuple(tuple(row) for row in value))
+                rows_ = tuple(tuple(row) if isinstance(row, (list, tuple)) else row for row in value)
+                object.__setattr__(self, field.name, rows_)
         if is_concrete(self) and hasattr(self, "check"):
             self.check()
 

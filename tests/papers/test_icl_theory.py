@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain, training_prompts
 from iclab.specs import replace
-from iclab.theory.icl import covers, least_pattern_sum, theorem33_conditions, theorem34_conditions
+from iclab.theory.icl import balanced, least_pattern_sum, theorem33_conditions, theorem34_conditions
 
 
 def test_coverage_asks_for_every_pattern_with_both_labels_equally_often():
     for tasks in ("cyclic:1", "cyclic:3", "all"):
-        assert covers(training_prompts(tasks=tasks))
+        assert balanced(training_prompts(tasks=tasks))
     cycle = tuple((i, (i + 1) % 6) for i in range(6))
-    assert not covers(training_prompts(tasks=cycle[:5]))
-    assert not covers(training_prompts(tasks=(*cycle, (0, 2))))
+    assert not balanced(training_prompts(tasks=cycle[:5]))
+    assert not balanced(training_prompts(tasks=(*cycle, (0, 2))))
 
 
 def test_the_least_coefficient_sum():

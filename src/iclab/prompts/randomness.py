@@ -87,7 +87,7 @@ def seed_key(seed: Any) -> Key:
 
 
 def jax_key(key: Key) -> Array:
-    """The key in JAX's own form, for its slower samplers (normal draws)."""
+    """The key in JAX's own form, for its own samplers (starting weights)."""
     return jax.random.wrap_key_data(jnp.stack([key.high, key.low], axis=-1), impl="threefry2x32")
 
 

@@ -46,8 +46,9 @@ def parse_tasks(tasks: str | tuple[Task, ...], patterns: int) -> tuple[Task, ...
         unseen = tuple(task for task in all_tasks(patterns) if task not in seen)
         require(len(unseen) > 0, "tasks", tasks, "leave at least one task outside the cyclic family")
         return unseen
-    require(len(tasks) > 0 and all(len(pair) == 2 and all(int(p) == p for p in pair) for pair in tasks), "tasks", tasks,
-            rule)
+    pairs = isinstance(tasks, tuple) and len(tasks) > 0 and all(isinstance(pair, tuple) and len(pair) == 2
+                                                                for pair in tasks)
+    require(pairs and all(isinstance(p, (int, np.integer)) for pair in tasks for p in pair), "tasks", tasks, rule)
     listed = tuple((int(a), int(b)) for a, b in tasks)
     for a, b in listed:
         require(a != b and 0 <= a < patterns and 0 <= b < patterns, "tasks", (a, b), rule)

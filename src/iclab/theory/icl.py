@@ -16,7 +16,7 @@ LENGTH_EXPONENT = -1.0
 """l_tr >= Omega(log M1 / alpha) and l_ts >= 1 / alpha', theorem 3.3 (iii)."""
 
 
-def covers(training: Any) -> bool:
+def balanced(training: Any) -> bool:
     """Condition 3.2: every pattern occurs equally often, and at least once, with either label."""
     tasks = parse_tasks(training.tasks, training.task_patterns)
     counts = Counter([(a, 1) for a, _ in tasks] + [(b, -1) for _, b in tasks])
@@ -34,7 +34,7 @@ def theorem33_conditions(run: Any, test: Any) -> list[Condition]:
     needed = 1 / float(test.decisive_fraction)
     return [
         Condition("Condition 3.2: tasks show every pattern equally often with either label", "yes",
-                  "yes" if covers(run.prompts) else "no", covers(run.prompts)),
+                  "yes" if balanced(run.prompts) else "no", balanced(run.prompts)),
         Condition("Theorem 3.3: step size eta", "<= 1", f"{rate:g}", rate <= 1),
         Condition("Algorithm 1: starting value delta", "in (0, 0.2]", f"{delta:g}", 0 < delta <= 0.2),
         Condition("Theorem 3.3 (iii): test examples", f">= {needed:.3g}", f"{test.prompt_length}",
