@@ -62,5 +62,5 @@ def place(outlier: Bool[Array, " tokens"], placement: str | Int[Array, ""]) -> B
     count = outlier.sum()
     far, close = position < count, (position >= examples - count) & (position < examples)
     code = PLACEMENTS.index(placement) if isinstance(placement, str) else placement
-    # Not by select: on the CPU XLA would write truth as a byte other than 1, which NumPy's masks misread.
+    # Not by jnp.select: its default, 0, would turn truth into numbers, and masks into indices.
     return (outlier & (code == 0)) | (far & (code == 1)) | (close & (code == 2))
