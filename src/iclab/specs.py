@@ -63,9 +63,8 @@ def spec(cls: type[T]) -> type[T]:
             value = getattr(self, field.name)
             if field.metadata.get("rows") and isinstance(value, (list, np.ndarray)):
                 object.__setattr__(self, field.name, tuple(tuple(float(x) for x in row) for row in value))
-            if field.metadata.get("encode") and isinstance(value, list):
-                rows_ = tuple(tuple(row) if isinstance(row, (list, tuple)) else row for row in value)
-                object.__setattr__(self, field.name, rows_)
+            if field.metadata.get("encode") and isinstance(value, (list, np.ndarray)):
+                object.__setattr__(self, field.name, _nested(value))
         if is_concrete(self) and hasattr(self, "check"):
             self.check()
 
@@ -80,6 +79,13 @@ def spec(cls: type[T]) -> type[T]:
     else:
         jax.tree_util.register_dataclass(made, data_fields=leaves, meta_fields=structure)
     return made
+
+
+def _nested(value: Any) -> Any:
+    """Lists and arrays, of whatever depth, as tuples."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(_nested(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
 def _register_coded(cls: Any, leaves: list[str], structure: list[str], codes: dict[str, Callable[..., Any]]) -> None:

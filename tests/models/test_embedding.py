@@ -23,7 +23,7 @@ def test_left_out_coordinates_are_zeros(model):
     params = jax.tree.map(lambda leaf: np.asarray(leaf) + 0.1 * random.normal(size=leaf.shape).astype("f"), params)
     prompts = Classification(dimension=10, relevant_patterns=4, irrelevant_patterns=3).sample(0, 3)
     apply = jax.jit(lambda columns: jax.vmap(lambda c: model.apply(params, c)[0])(columns))
-    short = jax.vmap(VECTOR.columns)(prompts.x, prompts.y)
+    short = jax.vmap(VECTOR.columns)(prompts)
     assert short.shape == (3, 21, 16)
     whole = jnp.concatenate([prompts.x, 2.0 * prompts.y[..., None], jnp.zeros((3, 21, 4))], axis=2)
     np.testing.assert_allclose(apply(short), apply(whole), rtol=2e-5, atol=1e-5)

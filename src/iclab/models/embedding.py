@@ -1,9 +1,11 @@
-"""How a prompt becomes columns: inputs above, labels below."""
+"""How a prompt becomes columns: inputs above, labels or the outputs of steps below."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from iclab.specs import number, require_count, require_range, spec
 
@@ -19,6 +21,12 @@ def aligned(weights: Float[Array, "rows width"], width: int, rows: bool = False)
     return jnp.pad(weights, ((0, extra if rows else 0), (0, extra)))
 
 
+def filled(*parts: Float[Array, "columns _"]) -> Float[Array, "columns width"]:
+    """Columns made of some parts, filled up with zeros."""
+    rest = -sum(part.shape[1] for part in parts) % ALIGNMENT
+    return jnp.concatenate([*parts, jnp.zeros((parts[0].shape[0], rest), parts[0].dtype)], axis=1)
+
+
 @spec
 class LabelEmbedding:
     """Columns `p_i = (x_i, y_i q)`, the query's `(x_query, 0)`; q points along the first of `size` label coordinates.
@@ -26,6 +34,7 @@ class LabelEmbedding:
     `size` 1, `norm` 1 is the scalar label of the mamba paper; the icl and selectors papers use a vector q.
     """
 
+    kind = "labels"
     size: int = 1
     """d_Y: label coordinates."""
     norm: float = number(default=1.0)
@@ -35,12 +44,72 @@ class LabelEmbedding:
         require_count(self, "size", 1)
         require_range(self, "norm", 0, float("inf"), open_low=True, open_high=True)
 
-    def columns(self, x: Float[Array, "tokens dimension"], y: Float[Array, " tokens"]
-                ) -> Float[Array, "tokens width"]:
+    def width(self, dimension: int) -> int:
+        """Coordinates of a column of the paper's matrix P."""
+        return dimension + self.size
+
+    def answer(self, width: int) -> int:
+        """Where the output is read in columns of this width: at the first label coordinate."""
+        return width - self.size
+
+    def known(self, dimension: int) -> Bool[Array, " width"]:
+        """The coordinates in which the query's column can tell anything: its input."""
+        return jnp.arange(self.width(dimension)) < dimension
+
+    def readout(self, output: Float[Array, ""]) -> Float[Array, ""]:
+        """`q^T o`, from the first label coordinate."""
+        return output * self.norm
+
+    def columns(self, prompt: Any) -> Float[Array, "tokens width"]:
         """The prompt as the model reads it, one row a column of the paper's matrix P.
 
         Label coordinates after the first are 0 in every column, and left out. Zeros fill the width up to a multiple of
         8: products with rows of 31 numbers take half as long again as with 32.
         """
-        rest = jnp.zeros((x.shape[0], -(x.shape[1] + 1) % ALIGNMENT), x.dtype)
-        return jnp.concatenate([x, (y * self.norm)[:, None], rest], axis=1)
+        return filled(prompt.x, (prompt.y * self.norm)[:, None])
+
+
+@spec
+class ChainEmbedding:
+    """Columns `(x; y; c_k)`: the input of a step, its output, and a position code that says which step it is.
+
+    The code is a coordinate of its own for each step: c_k is orthogonal to all patterns and is never part of an output
+    (li2024cot, section 2.1 and W_V). A column without a step is all zeros.
+    """
+
+    kind = "chain"
+    steps: int = 3
+    """K: steps of a chain."""
+    norm: float = number(default=1.0)
+    """|c_k|: length of the position code."""
+
+    def check(self) -> None:
+        require_count(self, "steps", 1)
+        require_range(self, "norm", 0, float("inf"), open_high=True)
+
+    def width(self, dimension: int) -> int:
+        """Coordinates of a column of the paper's matrix P, with its code."""
+        return 2 * dimension + self.steps
+
+    def answer(self, width: int) -> slice:
+        """Where the output is read in columns of this width: in their lower half."""
+        dimension = (width - self.steps) // 2
+        return slice(dimension, 2 * dimension)
+
+    def code(self, width: int) -> slice:
+        """Where the position code stands in columns of this width."""
+        return slice(width - self.steps, width)
+
+    def known(self, dimension: int) -> Bool[Array, " width"]:
+        """The coordinates in which the query's column can tell anything: its input and its step."""
+        place = jnp.arange(self.width(dimension))
+        return (place < dimension) | (place >= 2 * dimension)
+
+    def readout(self, output: Float[Array, " dimension"]) -> Float[Array, " dimension"]:
+        """The output as it stands."""
+        return output
+
+    def columns(self, prompt: Any) -> Float[Array, "columns width"]:
+        """The prompt as the model reads it, one row a column of the paper's matrix P; filled up with zeros."""
+        code = jnp.where(prompt.step[:, None] == jnp.arange(self.steps), self.norm, 0.0)
+        return filled(prompt.x, prompt.y, code.astype(prompt.x.dtype))

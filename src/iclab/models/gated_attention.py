@@ -11,16 +11,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from iclab.models.embedding import LabelEmbedding, aligned
+from iclab.errors import require
+from iclab.models.embedding import ChainEmbedding, LabelEmbedding, aligned
 from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
 from iclab.models.gates import MEMBERS, GateParams, gates, init_gate
-from iclab.prompts.context import Prompt
 from iclab.specs import number, part, require_choice, require_count, require_range, spec
 
 
@@ -71,12 +71,12 @@ class GatedAttention:
     normalise: bool = False
     """Divide each layer's output by the number of tokens; a deep linear Transformer diverges without."""
     init_scale: float = number(default=0.2)
-    """delta: starting value of the first d diagonal entries of W_B and W_C."""
+    """delta: starting value of the first d diagonal entries of W_B and W_C, and for chains of those of the code."""
     retention: float = number(default=0.9)
     """g: decay of retnet."""
     temperature: float = number(default=16.0)
     """Root taken of gated_retention's gate."""
-    embedding: LabelEmbedding = part(default_factory=LabelEmbedding)
+    embedding: LabelEmbedding | ChainEmbedding = part(default_factory=LabelEmbedding)
     """How labels enter the columns."""
 
     def check(self) -> None:
@@ -87,37 +87,41 @@ class GatedAttention:
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
         require_range(self, "retention", 0, 1, open_low=True)
         require_range(self, "temperature", 0, float("inf"), open_low=True, open_high=True)
+        require(not self.gate_per_channel or self.embedding.kind == "labels", "gate_per_channel", self.gate_per_channel,
+                "be false with chains: their output is read in many channels")
 
     def init(self, key: Array, dimension: int) -> tuple[LayerParams, ...]:
         """Weights before training (li2025mamba, algorithm 1)."""
-        width = dimension + self.embedding.size
-        delta = jnp.diag(jnp.where(jnp.arange(width) < dimension, self.init_scale, 0.0)).astype(float)
+        width = self.embedding.width(dimension)
+        delta = jnp.diag(jnp.where(self.embedding.known(dimension), self.init_scale, 0.0)).astype(float)
         keys = jax.random.split(key, self.layers)
         return tuple(LayerParams(delta, delta, init_gate(self.member, self.gate_per_channel, width, k)) for k in keys)
 
     def apply(self, params: tuple[LayerParams, ...], columns: Float[Array, "tokens width"]
-              ) -> tuple[Float[Array, ""], Intermediates]:
+              ) -> tuple[Float[Array, "*answer"], Intermediates]:
         """The output for one prompt's query and what led to it."""
-        label = params[0].W_B.shape[1] - self.embedding.size
+        width = params[0].W_B.shape[1]
+        label = self.embedding.answer(width)
         params = tuple(_aligned(layer, columns.shape[1], self.member == "gla") for layer in params)
         scale = 1.0 / columns.shape[0] if self.normalise else 1.0
         seen = []
         for layer in params[:-1]:
             streams, scores = self.streams(layer, columns)
-            seen.append(self._query_view(streams, scores, label))
+            seen.append(self._query_view(streams, scores, label, width))
             columns = columns + scale * self.sequence(streams)
         streams, scores = self.streams(params[-1], columns)
-        seen.append(self._query_view(streams, scores, label))
+        seen.append(self._query_view(streams, scores, label, width))
         if self.form == "sum":
-            output = jnp.einsum("i,i->", seen[-1][2], columns[:, label])
+            output = jnp.einsum("i,i...->...", seen[-1][2], columns[:, label])
         else:
             output = self.sequence(streams)[-1, label]
-        output = (columns[-1, label] + scale * output) * self.embedding.norm
+        output = self.embedding.readout(columns[-1, label] + scale * output)
         return output, Intermediates(*(jnp.stack(part) for part in list(zip(*seen, strict=True))[:2]))
 
-    def __call__(self, params: tuple[LayerParams, ...], prompt: Prompt) -> tuple[Float[Array, ""], Intermediates]:
+    def __call__(self, params: tuple[LayerParams, ...], prompt: Any
+                 ) -> tuple[Float[Array, "*answer"], Intermediates]:
         """`apply` on one prompt through the model's embedding."""
-        return self.apply(params, self.embedding.columns(prompt.x, prompt.y))
+        return self.apply(params, self.embedding.columns(prompt))
 
     def streams(self, layer: LayerParams, columns: Float[Array, "tokens width"]
                 ) -> tuple[Streams, Float[Array, " tokens"]]:
@@ -133,7 +137,8 @@ class GatedAttention:
             return recurrence(streams)
         return chunked(streams, self.chunk) if self.form == "chunked" else direct_sum(streams)
 
-    def _query_view(self, streams: Streams, scores: Float[Array, " tokens"], label: int) -> tuple[Array, Array, Array]:
+    def _query_view(self, streams: Streams, scores: Float[Array, " tokens"], label: Any, width: int
+                    ) -> tuple[Array, Array, Array]:
         """Scores, gates and their product as seen from the query (the last token), on the label channel."""
         gate = streams.gates
         per_channel = gate.intake.shape[1] > 1
@@ -145,4 +150,4 @@ class GatedAttention:
             return scores, weights, weights * scores
         # A gate on the key axis has no single value; its mean over the axis is shown, the output uses all of it.
         reached = jnp.einsum("ik,ik,k->i", kept, streams.keys, streams.queries[-1])
-        return scores, kept[:, : label + self.embedding.size].mean(axis=1), reached
+        return scores, kept[:, :width].mean(axis=1), reached

@@ -105,7 +105,7 @@ class GPT2:
     def init(self, key: Array, dimension: int) -> GPT2Params:
         """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers); the
         read-in N(0, 1/size)."""
-        return _start(key, self.layers, self.size, self.positions, dimension + self.embedding.size)
+        return _start(key, self.layers, self.size, self.positions, self.embedding.width(dimension))
 
     def apply(self, params: GPT2Params, columns: Float[Array, "tokens width"]) -> tuple[Float[Array, ""], GPT2Seen]:
         """The output for one prompt's query and what led to it."""
@@ -137,7 +137,7 @@ class GPT2:
 
     def __call__(self, params: GPT2Params, prompt: Prompt) -> tuple[Float[Array, ""], GPT2Seen]:
         """`apply` on one prompt through the model's embedding."""
-        return self.apply(params, self.embedding.columns(prompt.x, prompt.y))
+        return self.apply(params, self.embedding.columns(prompt))
 
     def rows(self, params: GPT2Params) -> Float[Array, "neurons size"]:
         """What each neuron of each MLP reads, layer after layer; pruning goes by their norms."""

@@ -67,7 +67,7 @@ class SoftmaxMLP:
 
     def init(self, key: Array, dimension: int) -> SoftmaxParams:
         """Weights before training: W_O ~ N(0, 1/m), the others diagonal."""
-        width = dimension + self.embedding.size
+        width = self.embedding.width(dimension)
         rows = self.attention_size or width
         diagonal = jnp.eye(rows, width) * self.init_scale
         inputs = jnp.where(jnp.arange(width) < dimension, diagonal, 0.0)
@@ -87,7 +87,7 @@ class SoftmaxMLP:
 
     def __call__(self, params: SoftmaxParams, prompt: Prompt) -> tuple[Float[Array, ""], SoftmaxSeen]:
         """`apply` on one prompt through the model's embedding."""
-        return self.apply(params, self.embedding.columns(prompt.x, prompt.y))
+        return self.apply(params, self.embedding.columns(prompt))
 
     def second_layer(self) -> Float[Array, " m"]:
         """a: 1/m on the first half of the neurons, -1/m on the second."""

@@ -63,8 +63,7 @@ class Drawn(NamedTuple):
 
     def seen(self, model: Any, params: Any) -> Any:
         """The model's outputs on the batch, and its named intermediates."""
-        return jax.lax.map(lambda read: model.apply(params, model.embedding.columns(*read)), (self.x, self.y),
-                           batch_size=IN_CACHE)
+        return jax.lax.map(lambda read: model.apply(params, model.embedding.columns(read)), self, batch_size=IN_CACHE)
 
 
 class Interval(NamedTuple):

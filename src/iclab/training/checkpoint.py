@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from iclab.errors import CheckpointError, IclabError
-from iclab.models import GPT2, GatedAttention, LabelEmbedding, SoftmaxMLP
-from iclab.prompts import Classification
+from iclab.models import GPT2, ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
+from iclab.prompts import Chain, Classification
 from iclab.specs import canonical, from_json, to_json
 from iclab.training.run import Run, Training
 from iclab.training.sgd import begin
@@ -24,8 +24,8 @@ from iclab.training.trained import Trained, named
 
 FORMAT = "iclab-checkpoint-2"
 PARTS: dict[str, tuple[type, ...]] = {
-    "model": (GatedAttention, SoftmaxMLP, GPT2), "prompts": (Classification,), "training": (Training,),
-    "embedding": (LabelEmbedding,),
+    "model": (GatedAttention, SoftmaxMLP, GPT2, ChainAttention), "prompts": (Classification, Chain), "training": (Training,),
+    "embedding": (LabelEmbedding, ChainEmbedding),
 }
 """The classes that each part of a run may be, for files that name them."""
 KINDS = {cls.__name__: cls for cls in (Run, *(cls for classes in PARTS.values() for cls in classes))}

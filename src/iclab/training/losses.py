@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-Loss = Callable[[Float[Array, ""], Float[Array, ""]], Float[Array, ""]]
+Loss = Callable[[Float[Array, "*answer"], Float[Array, "*answer"]], Float[Array, ""]]
 
 
 def hinge(output: Float[Array, ""], label: Float[Array, ""]) -> Float[Array, ""]:
@@ -15,9 +15,9 @@ def hinge(output: Float[Array, ""], label: Float[Array, ""]) -> Float[Array, ""]
     return jnp.maximum(0.0, 1.0 - label * output)
 
 
-def squared(output: Float[Array, ""], label: Float[Array, ""]) -> Float[Array, ""]:
-    """`(F - z)^2 / 2`."""
-    return 0.5 * (output - label) ** 2
+def squared(output: Float[Array, "*answer"], label: Float[Array, "*answer"]) -> Float[Array, ""]:
+    """`|F - z|^2 / 2`, of a number or of a vector: li2024cot, eq. 3."""
+    return 0.5 * jnp.sum((output - label) ** 2)
 
 
 LOSSES: dict[str, Loss] = {"hinge": hinge, "squared": squared}

@@ -74,6 +74,17 @@ class Run:
         for field in ("init_seed", "data_seed"):
             require_count(self, field, 0)
             require_range(self, field, 0, 2**32, open_high=True)
+        self._check_match()
+
+    def _check_match(self) -> None:
+        """The model must read the kind of prompts that it is given."""
+        reads, given = (getattr(part, "kind", "labels") for part in (getattr(self.model, "embedding", None), self.prompts))
+        require(reads == given, "model.embedding", type(getattr(self.model, "embedding", None)).__name__,
+                f"read {given}, which the prompts speak of")
+        if given == "chain":
+            require(self.model.embedding.steps == self.prompts.reasoning_steps, "model.embedding.steps",
+                    self.model.embedding.steps, f"be the prompts' reasoning_steps = {self.prompts.reasoning_steps}")
+            require(self.training.loss == "squared", "training.loss", self.training.loss, "be squared for chains")
 
     def seeded(self, seed: int) -> Run:
         """The same run with both seeds set to `seed`."""

@@ -49,7 +49,7 @@ class Batch(NamedTuple):
     """What a training step reads of a batch of prompts."""
 
     columns: Float[Array, "batch tokens width"]
-    label: Float[Array, " batch"]
+    label: Float[Array, "batch *answer"]
 
 
 def batch_loss(run: Run, params: Any, batch: Batch) -> Float[Array, ""]:
@@ -86,7 +86,7 @@ AHEAD = 2
 def make_batch(prompts: Any, embedding: Any, bits: Any) -> Batch:
     """The batch that some random bits determine, as a model with this embedding reads it."""
     drawn = prompts.prompts(bits)
-    return Batch(jax.vmap(embedding.columns)(drawn.x, drawn.y), drawn.label)
+    return Batch(jax.vmap(embedding.columns)(drawn), drawn.label)
 
 
 def fill(prompts: Any, embedding: Any, batch_size: int, keys: Key) -> tuple[Batch, Any]:

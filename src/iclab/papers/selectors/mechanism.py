@@ -53,7 +53,7 @@ def parts(run: Run, params: Any, batch: Drawn, after_values: bool = False
     """What each neuron reads of the features and of the labels, before its ReLU."""
     d = run.prompts.dimension
     attention = batch.seen(run.model, params)[1].scores[:, 0]
-    columns = jax.vmap(run.model.embedding.columns)(batch.x, batch.y)
+    columns = jax.vmap(run.model.embedding.columns)(batch)
     brought = jnp.einsum("bt,btw->bw", attention, columns)
     values = aligned(params.W_V, columns.shape[2])
     sa, reads = (brought @ values.T, params.W_O) if after_values else (brought, params.W_O @ values)

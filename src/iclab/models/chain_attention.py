@@ -1,0 +1,86 @@
+"""Softmax attention that reads chains: the one-layer attention-only Transformer of the cot paper.
+
+| here       | paper        | meaning                                                                       |
+| ---------- | ------------ | ----------------------------------------------------------------------------- |
+| columns[i] | p~_i         | column i of the prompt with its position code; the last is the query          |
+| W          | W_K^T W_Q    | trained as one matrix, (2 d_X + K) square                                     |
+| (values)   | W_V p~_i     | W_V is fixed and picks the output half of a column                            |
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from iclab.models.embedding import ChainEmbedding, aligned
+from iclab.specs import number, part, require_range, spec
+
+
+class ChainParams(NamedTuple):
+    """Trainable weights."""
+
+    W: Float[Array, "width width"]
+
+
+class ChainSeen(NamedTuple):
+    """What a probe may look at."""
+
+    scores: Float[Array, "1 columns"]
+    """Attention of the query on every column; 0 on itself, which stands outside the sum."""
+
+
+@spec
+class ChainAttention:
+    """`F = sum_i W_V p~_i softmax_i(p~_i^T W p~_query)` over all columns but the query's own (li2024cot, eq. 2).
+
+    Differs from the paper: keys carry the position code, as in its eq. 10 (in eq. 2 they do not, and no step could be
+    told from another; `key_positions` false is that reading).
+    """
+
+    key_positions: bool = True
+    """Whether the columns that are attended to carry the position code."""
+    init_scale: float = number(default=0.01)
+    """xi: standard deviation of the entries of W before training."""
+    embedding: ChainEmbedding = part(default_factory=ChainEmbedding)
+    """How steps become columns."""
+
+    def check(self) -> None:
+        require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
+
+    def init(self, key: Array, dimension: int) -> ChainParams:
+        """Weights before training: N(0, xi^2)."""
+        width = self.embedding.width(dimension)
+        return ChainParams(self.init_scale * jax.random.normal(key, (width, width)))
+
+    def apply(self, params: ChainParams, columns: Float[Array, "columns width"]
+              ) -> tuple[Float[Array, " dimension"], ChainSeen]:
+        """The output for one prompt's query and what led to it; columns without a step are not there."""
+        steps = columns[:, self.embedding.code(params.W.shape[0])]
+        present = steps.any(axis=1) & (jnp.arange(len(columns)) < len(columns) - 1)
+        output, attention = self.read(params, columns, present, columns[-1:])
+        return output, ChainSeen(attention[None])
+
+    def read(self, params: ChainParams, context: Float[Array, "columns width"], present: Bool[Array, " columns"],
+             own: Float[Array, "own width"]) -> tuple[Float[Array, " dimension"], Float[Array, " columns+own-1"]]:
+        """The output for the last of the query's own columns, and its attention on all before; of the context only
+        what is present counts. In two parts, so that many queries can be asked of one context in one product."""
+        W = aligned(params.W, context.shape[1], rows=True)
+        asked = W @ own[-1]
+        if not self.key_positions:
+            asked = asked.at[self.embedding.code(params.W.shape[0])].set(0.0)
+        logits = jnp.where(present, context @ asked, -jnp.inf)
+        if len(own) > 1:
+            logits = jnp.concatenate([logits, own[:-1] @ asked])
+        attention = jax.nn.softmax(logits)
+        # Whole columns are summed: cutting out their output halves first would copy them.
+        output = attention[:len(context)] @ context
+        if len(own) > 1:
+            output = output + attention[len(context):] @ own[:-1]
+        return output[self.embedding.answer(params.W.shape[0])], attention
+
+    def __call__(self, params: ChainParams, prompt: Any) -> tuple[Float[Array, " dimension"], ChainSeen]:
+        """`apply` on one prompt through the model's embedding."""
+        return self.apply(params, self.embedding.columns(prompt))

@@ -1,0 +1,1 @@
+"""Figures and claims of li2024cot."""

@@ -1,0 +1,61 @@
+"""Attention by kind of column, recorded along training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from iclab.papers.cot.settings import tested, training_prompts
+from iclab.probes.reasoning import chain_of_thought
+from iclab.training import Run, Trained
+
+PROMPTS = 100
+EXAMPLES = 20
+"""Of a test prompt, as many as in training."""
+SEED = 12345
+
+
+def inside(run: Run, params: Any) -> dict[str, Float[Array, "steps 4"]]:
+    """Probe: attention at each step of the chain of thought, by kind of column, on test prompts."""
+    prompts, vectors = _test_batch(run.prompts.patterns, run.prompts.reasoning_steps)
+    return {"mass": masses(run.model, params, prompts, vectors)}
+
+
+def masses(model: Any, params: Any, prompts: Any, vectors: Any) -> Float[Array, "steps 4"]:
+    """Mean attention at each step, by kind of column, with all examples of some prompts."""
+    examples = (prompts.step.shape[1] - 1) // (prompts.chain.shape[1] - 1)
+    thoughts = jax.vmap(lambda prompt: chain_of_thought(model, params, prompt, vectors, (examples,)))(prompts)
+    return thoughts.mass[:, 0].mean(axis=0)
+
+
+@cache
+def _test_batch(patterns: int, steps: int) -> tuple[Any, Any]:
+    """Test prompts, drawn once and the same for all models trained on so many patterns and steps."""
+    with jax.ensure_compile_time_eval():
+        test = tested(training_prompts(patterns=patterns, reasoning_steps=steps), prompt_length=EXAMPLES)
+        return jax.tree.map(np.asarray, (test.sample(SEED, PROMPTS), test.pattern_vectors()))
+
+
+def along(models: Sequence[Trained], step: int | None = None) -> Float[np.ndarray, "seeds records 4"]:
+    """What a probe recorded: attention by kind, at one step or as a mean over all."""
+    found = np.stack([trained.probes["mass"] for trained in models if trained.probes is not None])
+    return found.mean(axis=2) if step is None else found[:, :, step]
+
+
+def first_below(steps: Any, values: Float[np.ndarray, " records"], target: float) -> float:
+    """The step at which values first fall to `target` and stay there, between two records by a line; NaN if never."""
+    above = np.flatnonzero(~(values <= target))
+    if len(above) == 0:
+        return float(steps[0])
+    last = above[-1]
+    if last == len(values) - 1:
+        return float("nan")
+    share = (values[last] - target) / (values[last] - values[last + 1])
+    return float(steps[last] + share * (steps[last + 1] - steps[last]))
+
+

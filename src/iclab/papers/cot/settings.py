@@ -1,0 +1,52 @@
+"""Settings of li2024cot, appendix E, and what it leaves open, filled in.
+
+| given by the paper                                          | chosen here                                            |
+| ----------------------------------------------------------- | ------------------------------------------------------ |
+| d_X 30, M 20, M' 10, K 3, alpha .4, noise .2; tau .5,       | eta 10, B 60 (every query input once at every step),   |
+| rho .8, alpha' .8 unless varied; figure 4: tau_o .4,        | T 2,000, l_tr 20, xi .01; the matrices A_k             |
+| rho_o .1                                                    | (iclab.prompts.transitions)                            |
+
+The theorem has eta below 1; the loss here is a mean over many columns and its gradient is small, so that a step size of
+1 does the same in ten times as many steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iclab.models import ChainAttention, ChainEmbedding
+from iclab.papers.entries import Size
+from iclab.prompts.chain import Chain, chain_test
+from iclab.prompts.transitions import weak_step
+from iclab.specs import replace
+from iclab.training import Run, Training
+
+SIZES = {"quick": Size(seeds=4, steps=1_000, prompts=500), "full": Size(seeds=8, steps=2_000, prompts=4_000)}
+TAU, RHO = 0.5, 0.8
+SHORT = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Numbers of examples at which errors are measured."""
+LONG = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""The same where many are needed."""
+
+
+def training_prompts(**changes: Any) -> Chain:
+    """Training prompts: 20 examples, a fraction 0.4 of which start at the query's pattern."""
+    return replace(Chain(), **changes)
+
+
+def tested(training: Chain | None = None, **changes: Any) -> Chain:
+    """Test prompts: half as many new patterns in the span of those of training, noise 0.2, tau 0.5, rho 0.8."""
+    asked = chain_test(training or training_prompts(), **{"prompt_length": max(SHORT), **changes})
+    if "transitions" in changes:
+        return asked
+    return replace(asked, transitions=weak_step(TAU, RHO, steps=asked.reasoning_steps, patterns=asked.patterns))
+
+
+def a_run(steps: int, *, reasoning_steps: int = 3, batch_size: int | None = None, record_every: int = 50,
+          **prompts: Any) -> Run:
+    """Training of the attention-only Transformer, with some fields of its prompts changed."""
+    spec = training_prompts(reasoning_steps=reasoning_steps, **prompts)
+    batch = batch_size or spec.patterns * spec.reasoning_steps
+    return Run(model=ChainAttention(embedding=ChainEmbedding(steps=reasoning_steps)), prompts=spec,
+               training=Training(steps=steps, batch_size=batch, learning_rate=10.0, loss="squared",
+                                 record_every=record_every))

@@ -1,0 +1,118 @@
+"""How often reasoning is wrong: step by step, at once, and by the ideal vote, for many numbers of examples at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from iclab.errors import require
+from iclab.parallel import Compiled, each
+from iclab.probes.errors import batch_keys
+from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
+from iclab.prompts.chain import Chain
+from iclab.prompts.randomness import Key
+
+TEST_BATCH = 100
+COLUMNS_AT_ONCE = 6000
+"""Columns of prompts that are read at once: what is made of them stays in a core's cache."""
+_compiled = Compiled()
+
+
+class ChainErrors(NamedTuple):
+    """Error rates; leading axes are (models, tests) where there are several."""
+
+    steps: Float[np.ndarray, "... lengths steps"]
+    """Of each step of the chain of thought."""
+    icl: Float[np.ndarray, "... lengths"]
+    """Of the answer given at once."""
+    vote_steps: Float[np.ndarray, "... lengths steps"]
+    """Of each step by majority vote."""
+    vote_icl: Float[np.ndarray, "... lengths"]
+    """Of the majority vote at once."""
+    mass: Float[np.ndarray, "... lengths steps 4"]
+    """Attention at each step of the chain of thought, by kind of column (`iclab.probes.reasoning.KINDS`)."""
+
+    @property
+    def cot(self) -> Float[np.ndarray, "... lengths"]:
+        """Error of the chain of thought, the mean over its steps (li2024cot, eq. 7)."""
+        return self.steps.mean(axis=-1)
+
+    @property
+    def cot_answer(self) -> Float[np.ndarray, "... lengths"]:
+        """Error of the last step alone."""
+        return self.steps[..., -1]
+
+    @property
+    def vote(self) -> Float[np.ndarray, "... lengths"]:
+        """Error of the vote step by step, the mean over the steps."""
+        return self.vote_steps.mean(axis=-1)
+
+
+def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000,
+                 seeds: Sequence[int] | None = None) -> ChainErrors:
+    """Errors of trained runs on chain prompts, with only the last n examples of each, for every n in `lengths`.
+
+    Run i draws its prompts with `seeds[i]`, the same random bits in every test; `count` is rounded up to a multiple of
+    100.
+    """
+    seeds = list(range(len(models))) if seeds is None else list(seeds)
+    for test in tests:
+        require(min(lengths) > 0 and max(lengths) <= test.prompt_length, "lengths", list(lengths),
+                f"lie in [1, {test.prompt_length}]")
+        require(not test.partly_solved, "partly_solved", test.partly_solved, "be false in a test")
+    jobs = [(i, j) for i in range(len(models)) for j in range(len(tests))]
+    judge = judged(tuple(lengths))
+
+    def job(place: tuple[int, int]) -> ChainErrors:
+        model, test = models[place[0]], tests[place[1]]
+        keys = Key(*(jnp.asarray(word) for word in batch_keys(seeds[place[0]], -(-count // TEST_BATCH))))
+        args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (model.run.model, model.params, test))
+        return jax.tree.map(np.asarray, _compiled.of(judge, *args, keys)(*args, keys))
+
+    found: list[Any] = [None] * len(jobs)
+    for number, errors in each(job, jobs):
+        found[number] = errors
+    shape = len(models), len(tests)
+    return ChainErrors(*(np.stack(part).reshape(*shape, *part[0].shape) for part in zip(*found, strict=True)))
+
+
+@cache
+def judged(lengths: tuple[int, ...]) -> Any:
+    """The program that draws prompts and judges a model on them."""
+    def judge(model: Any, params: Any, test: Chain, keys: Key) -> ChainErrors:
+        vectors = test.pattern_vectors()
+        size = max(1, COLUMNS_AT_ONCE // (test.prompt_length * test.reasoning_steps))
+        size = next(n for n in range(min(size, TEST_BATCH), 0, -1) if TEST_BATCH % n == 0)
+
+        def read(prompt: Any) -> ChainErrors:
+            truth = prompt.chain[1:]
+            thought = chain_of_thought(model, params, prompt, vectors, lengths)
+            voted, direct = majority_vote(prompt, test.patterns, lengths)
+            answered = at_once(model, params, prompt, vectors, lengths)
+            return ChainErrors(_wrong(thought.answers, truth), _wrong(answered, truth[-1]), _wrong(voted, truth),
+                               _wrong(direct, truth[-1]), thought.mass)
+
+        def batch(key: Key) -> ChainErrors:
+            bits = jax.lax.optimization_barrier(test.bits(key, TEST_BATCH))
+            parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), bits)
+            # Prompts are made a few at a time: long ones would not fit the memory.
+            return _mean(jax.lax.map(lambda some: _mean(jax.vmap(read)(jax.lax.optimization_barrier(
+                test.prompts(some)))), parts))
+
+        return _mean(jax.lax.map(batch, keys))
+
+    return judge
+
+
+def _wrong(answers: Int[Array, "*s"], truth: Int[Array, "*s"]) -> Float[Array, "*s"]:
+    return jnp.where(answers == truth, 0.0, 1.0)
+
+
+def _mean(errors: ChainErrors) -> Any:
+    return jax.tree.map(lambda leaf: leaf.mean(axis=0), errors)

@@ -1,0 +1,136 @@
+"""Reasoning with a trained model: step by step (chain of thought), or at once (in-context learning); and by a vote.
+
+All three answer one test prompt for several numbers of examples at once: examples are drawn alike, so the last n of a
+long prompt are a prompt of n examples.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from iclab.prompts.chain import ChainPrompt
+
+
+class Columns(NamedTuple):
+    """What an embedding reads of some columns."""
+
+    x: Float[Array, "columns dimension"]
+    y: Float[Array, "columns dimension"]
+    step: Int[Array, " columns"]
+
+
+class Thought(NamedTuple):
+    """A chain of thought about one prompt: a row for each number of examples."""
+
+    answers: Int[Array, "lengths steps"]
+    """The pattern that each step was decoded to."""
+    mass: Float[Array, "lengths steps 4"]
+    """Attention at each step on columns of `KINDS`."""
+
+
+KINDS = ("same step, same pattern", "same step, other pattern", "other step, same pattern",
+         "other step, other pattern")
+"""Columns by whether they are of the step that is asked for, and whether their input has the query's pattern."""
+
+
+def last_examples(examples: int, steps: int, lengths: tuple[int, ...]) -> Bool[np.ndarray, "lengths columns"]:
+    """Which columns belong to the last n examples, for each n."""
+    example = np.arange(examples * steps) // steps
+    return example[None] >= examples - np.asarray(lengths)[:, None]
+
+
+def chain_of_thought(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, "patterns dimension"],
+                     lengths: tuple[int, ...]) -> Thought:
+    """Decode one step to the nearest pattern, append it, go on (li2024cot, algorithm 2)."""
+    K, examples = _shape(prompt)
+    context = model.embedding.columns(Columns(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
+    vectors = jnp.asarray(vectors)
+
+    def reason(present: Bool[Array, " columns"]) -> Thought:
+        said, answers, masses = [prompt.chain[0]], [], []
+        seen = [prompt.x[-1]]
+        nothing = jnp.zeros_like(prompt.x[-1])
+        for k in range(K):
+            own = Columns(jnp.stack(seen), jnp.stack([*seen[1:], nothing]), jnp.arange(k + 1))
+            output, attention = _ask(model, params, context, present, model.embedding.columns(own))
+            # The patterns are orthonormal: the nearest is the one with the largest product.
+            answer = jnp.argmax(vectors @ output)
+            step = jnp.concatenate([prompt.step[:-1], jnp.arange(k)])
+            pattern = jnp.concatenate([prompt.pattern[:-1], jnp.stack(said)[:-1]])
+            masses.append(_by_kind(attention, step == k, pattern == said[-1]))
+            said.append(answer)
+            answers.append(answer)
+            seen.append(vectors[answer])
+        return Thought(jnp.stack(answers), jnp.stack(masses))
+
+    return jax.vmap(reason)(jnp.asarray(last_examples(examples, K, lengths)))
+
+
+def at_once(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, "patterns dimension"],
+            lengths: tuple[int, ...]) -> Int[Array, " lengths"]:
+    """The answer from inputs and last outputs alone, intermediate steps blanked out (li2024cot, section 2.3)."""
+    K, examples = _shape(prompt)
+    first = (prompt.step[:-1] == 0)[:, None]
+    last = jnp.roll(prompt.y[:-1], -(K - 1), axis=0)
+    context = model.embedding.columns(Columns(jnp.where(first, prompt.x[:-1], 0.0), jnp.where(first, last, 0.0),
+                                              prompt.step[:-1]))
+    own = model.embedding.columns(Columns(prompt.x[-1:], jnp.zeros_like(prompt.x[-1:]), jnp.zeros(1, jnp.int32)))
+
+    def answer(present: Bool[Array, " columns"]) -> Int[Array, ""]:
+        return jnp.argmax(vectors @ _ask(model, params, context, present, own)[0])
+
+    return jax.vmap(answer)(jnp.asarray(last_examples(examples, K, lengths)))
+
+
+def majority_vote(prompt: ChainPrompt, patterns: int, lengths: tuple[int, ...]
+                  ) -> tuple[Int[Array, "lengths steps"], Int[Array, " lengths"]]:
+    """What the ideal reader says, step by step and at once: the most frequent output among the columns of the step whose
+    input has the query's pattern.
+
+    Patterns are in a random order in every prompt, so that the first of several in a tie is any of them.
+    """
+    K, examples = _shape(prompt)
+    inputs, outputs = (field[:-1].reshape(examples, K) for field in (prompt.pattern, prompt.answer))
+    counted = jnp.asarray(last_examples(examples, 1, lengths)).astype(float)
+
+    def vote(here: Int[Array, " lengths"], before: Array, after: Array) -> Int[Array, " lengths"]:
+        matching = jnp.where(before[None] == here[:, None], counted, 0.0)
+        return jnp.argmax(matching @ (after[:, None] == jnp.arange(patterns)).astype(float), axis=1)
+
+    here = jnp.full(len(lengths), prompt.chain[0])
+    direct, steps = vote(here, inputs[:, 0], outputs[:, -1]), []
+    for k in range(K):
+        here = vote(here, inputs[:, k], outputs[:, k])
+        steps.append(here)
+    return jnp.stack(steps, axis=1), direct
+
+
+def _shape(prompt: ChainPrompt) -> tuple[int, int]:
+    """K, and the number of examples, of a prompt whose query stands alone."""
+    K = prompt.chain.shape[0] - 1
+    return K, (prompt.step.shape[0] - 1) // K
+
+
+def _ask(model: Any, params: Any, context: Float[Array, "columns width"], present: Bool[Array, " columns"],
+         own: Float[Array, "own width"]) -> tuple[Float[Array, " dimension"], Float[Array, " columns+own-1"]]:
+    """The output for the query, and what the model gives each column before it."""
+    if hasattr(model, "read"):
+        return model.read(params, context, present, own)
+    # Absent columns are all zeros and stand in front: a state that is empty forgets nothing.
+    output, inside = model.apply(params, jnp.concatenate([jnp.where(present[:, None], context, 0.0), own]))
+    weight = inside.scores[-1] * inside.gates[-1] if hasattr(inside, "gates") else inside.scores[-1]
+    return output, weight[:-1]
+
+
+def _by_kind(attention: Float[Array, " columns"], same_step: Bool[Array, " columns"],
+             same_pattern: Bool[Array, " columns"]) -> Float[Array, " 4"]:
+    kinds = jnp.stack([same_step & same_pattern, same_step & ~same_pattern, ~same_step & same_pattern,
+                       ~same_step & ~same_pattern])
+    return kinds.astype(attention.dtype) @ attention
+
+

@@ -1,0 +1,279 @@
+"""Chain prompts: examples of K-step reasoning, some of their steps noisy or wrong, and a query to reason about.
+
+| here           | paper (li2024cot)  | meaning                                                              |
+| -------------- | ------------------ | -------------------------------------------------------------------- |
+| patterns       | M, M'              | orthonormal patterns mu of training, mu' of a test                   |
+| step           | k - 1              | which step of its chain a column is                                  |
+| pattern, y's   | x_i, y_{i,k}       | a column is the input of a step above its output                     |
+| chain          | z_0 ... z_K        | the query and the right output of each step                          |
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, UInt32
+
+from iclab.errors import require
+from iclab.prompts.context import Family
+from iclab.prompts.patterns import Matrix
+from iclab.prompts.randomness import (
+    Key,
+    as_key,
+    choice,
+    draw_bits,
+    high_half,
+    low_half,
+    threefry,
+    uniform16,
+    uniform23,
+)
+from iclab.prompts.transitions import Transitions, matrices
+from iclab.specs import coded, is_code, number, replace, require_count, require_range, spec
+
+ABSENT = -1
+WORD = 32
+
+
+class ChainPrompt(NamedTuple):
+    """A prompt and its truth; the last column is the query's. A batch has a leading axis on every field.
+
+    One training prompt with two examples of three steps, asked for the query's second step; the column in front is
+    empty, so that all prompts are of one length:
+
+        x        .  | x_1   y_1,1  y_1,2 | x_2   y_2,1  y_2,2 | z_0  z_1
+        y        .  | y_1,1 y_1,2  y_1,3 | y_2,1 y_2,2  y_2,3 | z_1  0         label z_2
+        step    -1  |  0     1      2    |  0     1      2    |  0    1
+    """
+
+    x: Float[Array, "columns dimension"]
+    """Input of each column's step."""
+    y: Float[Array, "columns dimension"]
+    """Its output; 0 at the query."""
+    step: Int[Array, " columns"]
+    """Which step a column is, from 0; -1 where there is none."""
+    label: Float[Array, " dimension"]
+    """The right output of the step that is asked for."""
+    pattern: Int[Array, " columns"]
+    """Pattern of each input."""
+    answer: Int[Array, " columns"]
+    """Pattern of each output, right or wrong; -1 at the query."""
+    chain: Int[Array, " steps+1"]
+    """Patterns of the query and of the right output of each step."""
+
+    def numpy(self) -> ChainPrompt:
+        """The same prompt as NumPy arrays."""
+        return ChainPrompt(*(np.asarray(field) for field in self))  # type: ignore[arg-type]
+
+
+class Course(NamedTuple):
+    """What is random about a prompt: the patterns that its chains pass through, and a key for their noise."""
+
+    pattern: Int[Array, " columns"]
+    answer: Int[Array, " columns"]
+    step: Int[Array, " columns"]
+    chain: Int[Array, " steps+1"]
+    asked: Int[Array, ""]
+    """k - 1: the step that is asked for."""
+    key: Key
+
+
+def transitions_code(chain: Any, transitions: Transitions | None) -> Float[np.ndarray, "steps patterns patterns"] | None:
+    """What programs read of transition matrices."""
+    return None if transitions is None else np.asarray(transitions, float)
+
+
+def mixtures_code(chain: Any, mixtures: Matrix | None) -> Float[np.ndarray, "dimension dimension"] | None:
+    """What programs read of test patterns: an orthonormal basis of the input space that begins with them."""
+    if mixtures is None:
+        return None
+    rows = np.zeros((len(mixtures), chain.dimension))
+    rows[:, :len(mixtures[0])] = mixtures
+    return np.concatenate([rows, np.linalg.svd(rows)[2][len(rows):]])
+
+
+@spec
+class Chain(Family):
+    """A distribution of K-step prompts: in the order of the task's patterns step k goes k places on (li2024cot, app. E).
+
+    Training and test prompts are two instances of this class; `chain_test` makes the second from the first. Differs
+    from the paper: each example starts at the query's pattern with probability `matching_fraction`, so their number
+    varies; noise is a random corner of a cube, of the given length.
+    """
+
+    dimension: int = 30
+    """d_X: length of an input vector."""
+    patterns: int = 20
+    """M (training) or M' (test): patterns that the tasks are about."""
+    reasoning_steps: int = 3
+    """K: steps of a chain."""
+    prompt_length: int = 20
+    """l: context examples, of K columns each."""
+    matching_fraction: float = number(default=0.4)
+    """alpha (training) or alpha' (test): probability that an example starts at the query's pattern."""
+    partly_solved: bool = True
+    """Whether the query comes with its first steps, every number of them equally often (training), or alone (test)."""
+    noise_norm: float | None = number(default=None)
+    """Length of the noise on the examples' patterns, orthogonal to all of them; none draws no noise."""
+    transitions: Transitions | None = coded(transitions_code, default=None)
+    """A_1 .. A_K: how examples go from step to step (iclab.prompts.transitions); none is without error."""
+    pattern_mixtures: Matrix | None = coded(mixtures_code, default=None)
+    """Orthonormal rows of coefficients over the training patterns: the patterns of a test; none: the patterns are the
+    first axes."""
+
+    kind = "chain"
+
+    def check(self) -> None:
+        for field, least in (("dimension", 1), ("patterns", 2), ("reasoning_steps", 1), ("prompt_length", 1)):
+            require_count(self, field, least)
+        require(self.patterns <= self.dimension, "patterns", self.patterns, f"be at most dimension = {self.dimension}")
+        require(self.reasoning_steps < self.patterns, "reasoning_steps", self.reasoning_steps,
+                f"be below patterns = {self.patterns}, or a step would lead to where it began")
+        require_range(self, "matching_fraction", 0, 1, open_low=True)
+        if self.noise_norm is not None:
+            require_range(self, "noise_norm", 0, np.inf, open_high=True)
+            require(self.patterns < self.dimension, "noise_norm", self.noise_norm,
+                    "be none when there are as many patterns as dimensions, which leaves no room for noise")
+        if self.transitions is not None:
+            shape = matrices(self.transitions).shape
+            wanted = (self.reasoning_steps, self.patterns, self.patterns)
+            require(shape == wanted, "transitions", shape, f"have shape (reasoning_steps, patterns, patterns) = {wanted}")
+        if self.pattern_mixtures is not None:
+            self._check_mixtures(self.pattern_mixtures)
+
+    def _check_mixtures(self, mixtures: Matrix) -> None:
+        lengths = {len(row) for row in mixtures}
+        require(len(mixtures) == self.patterns and len(lengths) == 1, "pattern_mixtures",
+                f"{len(mixtures)} rows of {sorted(lengths)} numbers", f"be {self.patterns} rows of one length")
+        require(max(lengths) <= self.dimension, "pattern_mixtures", f"rows of {max(lengths)} numbers",
+                f"have at most dimension = {self.dimension} of them")
+        rows = np.asarray(mixtures, float)
+        require(np.allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-6), "pattern_mixtures", "rows that are not",
+                "be orthonormal")
+
+    def bits(self, key: Key | Array | int, batch: int) -> Course:
+        """What is random about a batch of prompts; every query input is asked equally often at every step."""
+        per_example = 1 if self.transitions is None else 1 + self.reasoning_steps
+        drawn = draw_bits(as_key(key), batch, -(-(self.patterns + per_example * self.prompt_length) // 4))
+        ways = self.patterns * (self.reasoning_steps if self.partly_solved else 1)
+        asked = ((jnp.arange(batch) + uniform23(drawn.batch)) * (ways / batch)).astype(jnp.int32)
+        return jax.vmap(self._course)(jnp.minimum(asked, ways - 1), jnp.concatenate(drawn.tokens, axis=1), drawn.key)
+
+    def prompts(self, bits: Course) -> ChainPrompt:
+        """The batch of prompts that go this course."""
+        return jax.vmap(self._prompt)(bits)
+
+    def _course(self, asked: Int[Array, ""], words: UInt32[Array, " words"], key: Key) -> Course:
+        """Where the chains of one prompt go in the order of the task, and which patterns these are."""
+        M, K, examples = self.patterns, self.reasoning_steps, self.prompt_length
+        order, starts, rest = jnp.split(words, [M, M + examples])
+        errors = None if self.transitions is None else rest[:K * examples].reshape(K, examples)
+        # The order is random, so that a training query may always start at its first place; in a test, where matrices
+        # may treat places differently, every place is asked equally often.
+        k, begin = (asked // M, jnp.int32(0)) if self.partly_solved else (jnp.int32(0), asked)
+        other = choice(low_half(starts), M - 1)
+        matching = uniform16(high_half(starts)) < self.matching_fraction
+        first = jnp.where(matching, begin, other + (other >= begin))
+        places = self._places(jnp.append(first, begin), errors)
+
+        # Ranks of random words are a random order; turned, so that the pattern asked for is the one that was allotted.
+        rank = (order[:, None] > order[None]).sum(axis=1).astype(jnp.int32)
+        if self.partly_solved:
+            rank = (rank + asked % M - _at(rank, places[-1, k])) % M
+        chains = _at(rank, places)
+        step = jnp.tile(jnp.arange(K), examples + 1)
+        pattern, answer, step = (self._shown(flat, k) for flat in (chains[:, :-1].ravel(), chains[:, 1:].ravel(), step))
+        return Course(pattern, answer.at[-1].set(ABSENT), step, chains[-1], k, key)
+
+    def _prompt(self, course: Course) -> ChainPrompt:
+        """One prompt that goes this course."""
+        pattern, answer, step, chain, k, key = course
+        noises = (None, None) if self.noise_norm is None else self._noises(key, k)
+        x, y = (self._vectors(*some) for some in zip((pattern, answer), noises, strict=True))
+        label = self._vectors(chain[k + 1][None], None)[0]
+        return ChainPrompt(x, y, step, label, pattern, answer, chain)
+
+    def _places(self, first: Int[Array, " chains"], errors: UInt32[Array, "steps examples"] | None
+                ) -> Int[Array, "chains steps+1"]:
+        """Where every chain stands after each step; the last one, the query's, never goes wrong."""
+        places, M = [first], self.patterns
+        for k in range(self.reasoning_steps):
+            here = places[-1]
+            if errors is None:
+                places.append((here + k + 1) % M)
+                continue
+            A = jnp.asarray(self.transitions)[k]
+            rows = (here[:, None] == jnp.arange(M)).astype(A.dtype) @ jnp.cumsum(A, axis=1)
+            drawn = (uniform23(errors[k])[:, None] * rows[:-1, -1:] >= rows[:-1, :-1]).sum(axis=1)
+            right = jnp.argmax(A, axis=1)[here[-1]]
+            places.append(jnp.append(drawn, right).astype(jnp.int32))
+        return jnp.stack(places, axis=1)
+
+    def _shown(self, flat: Int[Array, " columns"], k: Int[Array, ""]) -> Int[Array, " columns"]:
+        """The columns of a prompt: all examples, and as many of the query's as are shown, empty ones in front."""
+        K = self.reasoning_steps
+        if not self.partly_solved:
+            return flat[:len(flat) - K + 1]
+        shifted = [jnp.concatenate([jnp.full(K - 1 - j, ABSENT).astype(flat.dtype), flat[:len(flat) - (K - 1 - j)]])
+                   for j in range(K)]
+        return sum(jnp.where(k == j, shifted[j], 0) for j in range(K))  # type: ignore[return-value]
+
+    def _noises(self, key: Key, k: Int[Array, ""]) -> tuple[UInt32[Array, "columns words"], ...]:
+        """Random bits for the noise of every input and every output; the query's are 0 and say that there is none."""
+        K, examples = self.reasoning_steps, self.prompt_length
+        count = -(-(self.dimension - self.patterns) // WORD)
+        size = examples * (K + 1) * count
+        drawn = jnp.concatenate(threefry(key, jnp.uint32(0), jnp.arange(-(-size // 2), dtype=jnp.uint32)))[:size]
+        # A drawn word of 0 says so too: one token in 2^32, or fewer, goes without noise.
+        tokens = jnp.pad(drawn.reshape(examples, K + 1, count), ((0, 1), (0, 0), (0, 0)))
+        return tuple(jnp.stack([self._shown(tokens[:, part, i].ravel(), k) for i in range(count)], axis=1)
+                     for part in (slice(None, -1), slice(1, None)))
+
+    def _vectors(self, pattern: Int[Array, " columns"], words: UInt32[Array, "columns words"] | None
+                 ) -> Float[Array, "columns dimension"]:
+        """Patterns as vectors, with the noise that some words determine."""
+        hot = (pattern[:, None] == jnp.arange(self.patterns)).astype(float)
+        rest = self.dimension - self.patterns
+        if words is None:
+            noise = jnp.zeros((len(pattern), rest))
+        else:
+            places = jnp.arange(rest)
+            signs = 2.0 * ((words[:, places // WORD] >> (places % WORD).astype(jnp.uint32)) & 1).astype(float) - 1.0
+            carries = (words != 0).any(axis=1) & (pattern != ABSENT)  # an empty column has words of no meaning
+            noise = jnp.where(carries[:, None], signs * (self.noise_norm / np.sqrt(rest)), 0.0)
+        x = jnp.concatenate([hot, noise], axis=1)
+        if self.pattern_mixtures is None:
+            return x
+        basis = self.pattern_mixtures if is_code(self.pattern_mixtures) else mixtures_code(self, self.pattern_mixtures)
+        return x @ jnp.asarray(basis, x.dtype)
+
+    def pattern_vectors(self) -> Float[Array, "patterns dimension"]:
+        """The patterns, one a row: what a step is decoded to."""
+        return self._vectors(jnp.arange(self.patterns), None)
+
+
+def _at(table: Int[Array, " entries"], places: Int[Array, "*s"]) -> Int[Array, "*s"]:
+    """Entries of a small table, by comparison: a gather would cost more."""
+    return jnp.where(places[..., None] == jnp.arange(len(table)), table, 0).sum(axis=-1).astype(table.dtype)
+
+
+def random_mixtures(patterns: int, of: int, seed: int = 0) -> Matrix:
+    """Orthonormal rows of coefficients over `of` training patterns, at random."""
+    require(patterns <= of, "patterns", patterns, f"be at most the {of} training patterns")
+    normal = np.random.default_rng(seed).standard_normal((of, patterns))
+    return tuple(tuple(float(x) for x in row) for row in np.linalg.qr(normal)[0].T)
+
+
+def chain_test(training: Chain, **changes: Any) -> Chain:
+    """Test prompts for a model trained on these: the query alone, half as many new patterns in the span of the trained.
+
+    `changes` are fields of `Chain`; noise 0.2 and a matching fraction of 0.8 unless they say otherwise (li2024cot,
+    appendix E).
+    """
+    patterns = changes.get("patterns", max(training.patterns // 2, training.reasoning_steps + 1))
+    asked = {"patterns": patterns, "pattern_mixtures": random_mixtures(patterns, training.patterns),
+             "partly_solved": False, "noise_norm": 0.2, "matching_fraction": 0.8}
+    return replace(training, **{**asked, **changes})

@@ -1,0 +1,179 @@
+"""How the steps of example chains go wrong: transition matrices, what the theorems read off them, and how to build some.
+
+Matrix k holds in row i the probabilities of the patterns that follow pattern i in step k of an example. The right one,
+f_k(i), is the most likely of its row (li2024cot, eq. 15). Patterns are numbered in the order of the task: the paper's
+f_k goes k places on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import optimize
+
+from iclab.errors import SpecError, require
+
+Transitions = tuple[tuple[tuple[float, ...], ...], ...]
+GRID = np.linspace(0.0, 1.0, 201)[1:-1]
+
+
+class Quality(NamedTuple):
+    """What li2024cot's theorems ask of transition matrices."""
+
+    tau: float
+    """Least probability, over the patterns to start from, of a chain without a wrong step (eq. 20)."""
+    rho: float
+    """Primacy: how far the second most likely pattern of any row stays behind, `1 - A[i, j] / A[i, f_k(i)]` (eq. 15)."""
+    tau_o: float
+    """Least probability of the most likely answer (eq. 21)."""
+    rho_o: float
+    """Primacy of the most likely answer, right or wrong (eq. 16)."""
+    condition_one: bool
+    """Condition 1: the most likely answer is the right one, whatever the start."""
+    right: Float[np.ndarray, " patterns"]
+    """Probability of the right answer from each start."""
+    failing: Int[np.ndarray, " failing"]
+    """The starts for which Condition 1 fails."""
+
+
+def matrices(transitions: Any) -> Float[np.ndarray, "steps patterns patterns"]:
+    """Checked matrices: rows of probabilities whose largest is the only one of its size."""
+    try:
+        found = np.asarray(transitions, float)
+    except (TypeError, ValueError):
+        raise SpecError("transitions must be one square matrix of numbers a step, all of one size") from None
+    square = found.ndim == 3 and found.shape[0] >= 1 and found.shape[1] == found.shape[2] >= 2
+    require(square, "transitions", found.shape, "have shape (steps, patterns, patterns)")
+    for where, row in ((f"transitions[{k}][{i}]", found[k, i]) for k, i in np.ndindex(found.shape[:2])):
+        said = [float(f"{x:.4g}") for x in row]
+        require(bool((row >= 0).all() and abs(row.sum() - 1.0) < 1e-5), where, said, "be probabilities that sum to 1")
+        first, second = np.sort(row)[:-3:-1]
+        require(first > second, where, said, "have one most likely pattern, the right one")
+    return found
+
+
+def quality(transitions: Any) -> Quality:
+    """tau, rho, tau_o, rho_o and Condition 1 of transition matrices."""
+    A = matrices(transitions)
+    targets, patterns = A.argmax(axis=2), np.arange(A.shape[1])
+    here, along = patterns, np.ones(len(patterns))
+    for k, f_k in enumerate(targets):
+        along = along * A[k, here, f_k[here]]
+        here = f_k[here]
+    B = np.linalg.multi_dot(A) if len(A) > 1 else A[0]
+    wrong = B.argmax(axis=1) != here
+    return Quality(float(along.min()), float(_primacy(A).min()), float(B.max(axis=1).min()), float(_primacy(B).min()),
+                   not wrong.any(), B[patterns, here], np.flatnonzero(wrong))
+
+
+def _primacy(rows: Float[np.ndarray, "*m patterns"]) -> Float[np.ndarray, "*m"]:
+    ordered = np.sort(rows, axis=-1)
+    return 1.0 - ordered[..., -2] / ordered[..., -1]
+
+
+def exact_transitions(steps: int, patterns: int) -> Transitions:
+    """Examples without wrong steps."""
+    return circulant([np.eye(patterns)[0]] * steps)
+
+
+def circulant(turns: Any) -> Transitions:
+    """Matrices alike for all patterns: row `turns[k]` has the probability of each distance from the right pattern."""
+    made = [[np.roll(row, i + k) for i in range(len(row))] for k, row in enumerate(turns, 1)]
+    return as_transitions(made)
+
+
+def as_transitions(found: Any) -> Transitions:
+    """Any nesting of numbers as tuples, which a spec can hold."""
+    return tuple(tuple(tuple(float(x) for x in row) for row in matrix) for matrix in found)
+
+
+def one_rival(patterns: int, right: float, rival: float, distance: int = 1) -> Float[np.ndarray, " patterns"]:
+    """A row: the right pattern, one rival some places on, the others alike."""
+    row = np.full(patterns, max(1.0 - right - rival, 0.0) / (patterns - 2))
+    row[0], row[distance] = right, rival
+    return row
+
+
+def weak_step(tau: float, rho: float, *, steps: int = 3, patterns: int = 10, weak: int = 1) -> Transitions:
+    """Matrices with this tau and rho: step `weak` has a rival as strong as rho allows, the others go wrong evenly.
+
+    Both are met exactly, and every pair that any matrices reach is reached: a row of primacy rho is right with a
+    probability in [1 / (1 + (M' - 1)(1 - rho)), 1 / (2 - rho)], and tau is a product of `steps` of them.
+    """
+    require(0 < rho < 1, "rho", rho, "be in (0, 1)")
+    require(1 <= weak <= steps, "weak", weak, f"be a step, 1 to {steps}")
+    require(steps >= 1, "steps", steps, "be a whole number >= 1")
+    require(patterns >= 3, "patterns", patterns, "be a whole number >= 3")
+    least, most = 1.0 / (1.0 + (patterns - 1) * (1.0 - rho)), 1.0 / (2.0 - rho)
+    low, high = least**steps, most
+    if steps == 1:
+        low = least
+    require(low <= tau <= high, "tau", tau, f"be in [{low:.3g}, {high:.3g}] when rho is {rho:g}: the weak step is right "
+            f"with probability {most:.3g} at most, and every step with {least:.3g} at least")
+    if steps == 1:
+        return circulant([one_rival(patterns, tau, (1.0 - rho) * tau)])
+    p_w = float(np.clip(tau ** (1.0 / steps), max(tau, least), min(most, tau / least ** (steps - 1))))
+    other = (tau / p_w) ** (1.0 / (steps - 1))
+    turns = [one_rival(patterns, other, (1.0 - other) / (patterns - 1))] * steps
+    turns[weak - 1] = one_rival(patterns, p_w, (1.0 - rho) * p_w)
+    return circulant(turns)
+
+
+def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 3, patterns: int = 10,
+               distance: int = 1) -> Transitions:
+    """Matrices with this tau_o and rho_o, with or without Condition 1: all steps alike, with one rival some places on.
+
+    A wrong turn taken in any one of the steps leads to the same wrong answer, which so becomes the most likely one
+    though every step is right most often: without Condition 1 the likeliest answer is one wrong turn away.
+    """
+    require(0 < rho_o < 1, "rho_o", rho_o, "be in (0, 1)")
+    require(steps >= 2, "steps", steps, "be a whole number >= 2")
+    require(patterns >= 3, "patterns", patterns, "be a whole number >= 3")
+    require(1 <= distance < patterns, "distance", distance, f"be in [1, {patterns - 1}]")
+
+    def outcome(right: Any, rival: Any) -> Any:
+        """tau_o and rho_o of the answer that is to be the most likely one."""
+        rows = np.moveaxis(np.broadcast_to((1.0 - right - rival) / (patterns - 2), (patterns, *np.shape(rival))), 0, -1)
+        rows = np.array(rows)
+        rows[..., 0], rows[..., distance] = right, rival
+        answers = np.fft.irfft(np.fft.rfft(rows) ** steps, patterns)
+        wanted = 0 if condition_one else distance
+        tau = answers[..., wanted]
+        return tau, 1.0 - np.delete(answers, wanted, axis=-1).max(axis=-1) / tau
+
+    right, share = np.meshgrid(GRID, GRID, indexing="ij")
+    # The rival stays behind the right pattern, and ahead of all others.
+    low, high = (1.0 - right) / (patterns - 1), np.minimum(right, 1.0 - right)
+    rival = low + share * (high - low)
+    tau, rho = outcome(right, rival)
+    possible = high > low
+    name = f"{'with' if condition_one else 'without'} Condition 1 ({steps} equal steps with one rival)"
+    most = rho[possible].max()
+    require(rho_o <= most, "rho_o", rho_o, f"be in (0, {most:.3g}] {name}")
+    # Along the rival's strength rho_o is crossed between two points of the grid; the weakest such rival is taken.
+    crossed = (rho[:, :-1] - rho_o) * (rho[:, 1:] - rho_o) <= 0
+    found = [(i, int(np.argmax(row))) for i, row in enumerate(crossed & possible[:, 1:]) if row.any()]
+    taus = np.array([tau[cell] for cell in found])
+    require(bool(len(taus)) and taus.min() <= tau_o <= taus.max(), "tau_o", tau_o, "be in " + (
+        f"[{taus.min():.3g}, {taus.max():.3g}]" if len(taus) else "another place")
+        + f" when rho_o is {rho_o:g} {name}")
+    start = found[int(np.argmin(abs(taus - tau_o)))]
+    solved = optimize.root(lambda p: np.subtract(outcome(*p), (tau_o, rho_o)), (right[start], rival[start]), tol=1e-12)
+    made = circulant([one_rival(patterns, *solved.x, distance)] * steps)
+    reached = quality(made)
+    close = np.allclose((reached.tau_o, reached.rho_o), (tau_o, rho_o), atol=1e-6)
+    require(bool(close) and reached.condition_one == condition_one, "tau_o", tau_o,
+            f"be further from the ends of [{taus.min():.3g}, {taus.max():.3g}], rho_o {rho_o:g} {name}")
+    return made
+
+
+def own_pattern_distance(steps: int, patterns: int) -> int:
+    """The rival's distance at which one wrong turn leads to the pattern that the chain started from."""
+    return -(steps * (steps + 1) // 2) % patterns
+
+
+def right_targets(transitions: Any) -> Int[np.ndarray, "steps patterns"]:
+    """f_k: the most likely pattern after each."""
+    return matrices(transitions).argmax(axis=2)
