@@ -35,7 +35,7 @@ def by_hand(params, columns, neurons):
 def test_the_formula_values_and_gradients(float64):
     params, batch = random_weights(MODEL), PROMPTS.sample(0, 3)
     for i in range(3):
-        columns = MODEL.embedding.columns(jax.tree.map(lambda field: field[i], batch))
+        columns = MODEL.embedding.columns(jax.tree.map(lambda field, i=i: field[i], batch))
         plain = columns[:, :13]  # without the zeros that fill the width up
         output, seen = MODEL.apply(params, columns)
         expected, weights, hidden = by_hand(params, plain, 8)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, SPARE, style
+from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, SPARE, VOTE, style
 from iclab.probes.errors import seed_interval
 
 
@@ -32,6 +32,8 @@ class Curve:
 
     model: str
     values: Float[np.ndarray, "seeds points"]
+    vote: Any = None
+    """Error of the ideal majority vote at each x, where it is a curve's own reference."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Panel:
     """Theory: a label and a value at each x."""
     x_label: str | None = None
     """Where it differs from the figure's."""
+    mark: tuple[str, float] | None = None
+    """A label and an x at which something changes."""
 
 
 def error_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x_label: str) -> Plot:
@@ -85,6 +89,10 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                 never_negative = bool((curve.values[np.isfinite(curve.values)] >= 0).all())
                 bounds = np.clip(ends[:, 1:], 0 if never_negative else None, None if y_range is None else 1)
                 axis.fill_between(x, *bounds.T, color=colour, alpha=0.2, lw=0)
+                if curve.vote is not None:
+                    axis.plot(panel.x, curve.vote, color=colour, **VOTE)
+                    rows += [(panel.title, f"{curve.model}, vote", x, f"{y:.6g}", "", "", "")
+                             for x, y in zip(panel.x, curve.vote, strict=True)]
                 rows += [(panel.title, curve.model, x, *(f"{v:.6g}" for v in interval), len(curve.values))
                          for x, interval in zip(panel.x, intervals, strict=True)]
             references = [("Bayes", panel.bayes, BAYES), ("floor", panel.floor, FLOOR)]
@@ -95,6 +103,10 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                     axis.plot(panel.x, values, **line)
                     rows += [(panel.title, reference, x, f"{y:.6g}", "", "", "")
                              for x, y in zip(panel.x, values, strict=True)]
+            if any(curve.vote is not None for curve in panel.curves):
+                axis.plot([], [], color="#777777", label="ideal vote", **VOTE)
+            if panel.mark is not None:
+                axis.axvline(panel.mark[1], color="#222222", linestyle=(0, (4, 3)), linewidth=1.0, label=panel.mark[0])
             axis.set(title=panel.title, xlabel=panel.x_label or x_label)
             if y_range is not None:
                 axis.set_ylim(*y_range)

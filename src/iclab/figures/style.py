@@ -18,6 +18,8 @@ CLEAN, POISONED = "#4f9d69", "#c1292e"
 """Examples without and with an outlier."""
 FLOOR = {"color": "#555555", "linestyle": (0, (1, 1.5)), "linewidth": 1.6, "label": "information floor"}
 BAYES = {"color": "#999999", "linestyle": (0, (5, 2)), "linewidth": 1.0, "label": "Bayes predictor"}
+VOTE: Any = {"linestyle": (0, (1, 1.2)), "linewidth": 1.5}
+"""The ideal majority vote over the matching examples, in the colour of the curve that it belongs to."""
 RC: Any = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#e6e6e6",
     "grid.linewidth": 0.8, "axes.axisbelow": True, "axes.edgecolor": "#888888", "xtick.color": "#555555",

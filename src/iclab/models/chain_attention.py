@@ -18,6 +18,8 @@ from jaxtyping import Array, Bool, Float
 from iclab.models.embedding import ChainEmbedding, aligned
 from iclab.specs import number, part, require_range, spec
 
+BLOCK = 2**13
+
 
 class ChainParams(NamedTuple):
     """Trainable weights."""
@@ -53,7 +55,9 @@ class ChainAttention:
     def init(self, key: Array, dimension: int) -> ChainParams:
         """Weights before training: N(0, xi^2)."""
         width = self.embedding.width(dimension)
-        return ChainParams(self.init_scale * jax.random.normal(key, (width, width)))
+        # Whole blocks are drawn: models of nearly one size then share the generator's program.
+        drawn = jax.random.normal(key, (-(-width**2 // BLOCK) * BLOCK,))
+        return ChainParams(self.init_scale * drawn[:width**2].reshape(width, width))
 
     def apply(self, params: ChainParams, columns: Float[Array, "columns width"]
               ) -> tuple[Float[Array, " dimension"], ChainSeen]:

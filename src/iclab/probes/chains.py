@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import jax
@@ -35,8 +36,6 @@ class ChainErrors(NamedTuple):
     """Of each step by majority vote."""
     vote_icl: Float[np.ndarray, "... lengths"]
     """Of the majority vote at once."""
-    mass: Float[np.ndarray, "... lengths steps 4"]
-    """Attention at each step of the chain of thought, by kind of column (`iclab.probes.reasoning.KINDS`)."""
 
     @property
     def cot(self) -> Float[np.ndarray, "... lengths"]:
@@ -54,32 +53,49 @@ class ChainErrors(NamedTuple):
         return self.vote_steps.mean(axis=-1)
 
 
-def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000,
-                 seeds: Sequence[int] | None = None) -> ChainErrors:
+class Asked(NamedTuple):
+    """Trained runs, each to be judged on every test with every number of examples."""
+
+    models: Sequence[Any]
+    tests: Sequence[Chain]
+    lengths: tuple[int, ...]
+    count: int
+    """Prompts of a test, rounded up to a multiple of 100."""
+
+
+def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000
+                 ) -> ChainErrors:
     """Errors of trained runs on chain prompts, with only the last n examples of each, for every n in `lengths`.
 
-    Run i draws its prompts with `seeds[i]`, the same random bits in every test; `count` is rounded up to a multiple of
-    100.
+    Each run draws its prompts with its own seed, the same random bits in every test; `count` is rounded up to a multiple
+    of 100.
     """
-    seeds = list(range(len(models))) if seeds is None else list(seeds)
-    for test in tests:
-        require(min(lengths) > 0 and max(lengths) <= test.prompt_length, "lengths", list(lengths),
-                f"lie in [1, {test.prompt_length}]")
-        require(not test.partly_solved, "partly_solved", test.partly_solved, "be false in a test")
-    jobs = [(i, j) for i in range(len(models)) for j in range(len(tests))]
-    judge = judged(tuple(lengths))
+    return all_chain_errors([Asked(models, tests, tuple(lengths), count)])[0]
 
-    def job(place: tuple[int, int]) -> ChainErrors:
-        model, test = models[place[0]], tests[place[1]]
-        keys = Key(*(jnp.asarray(word) for word in batch_keys(seeds[place[0]], -(-count // TEST_BATCH))))
-        args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (model.run.model, model.params, test))
-        return jax.tree.map(np.asarray, _compiled.of(judge, *args, keys)(*args, keys))
 
-    found: list[Any] = [None] * len(jobs)
-    for number, errors in each(job, jobs):
-        found[number] = errors
-    shape = len(models), len(tests)
-    return ChainErrors(*(np.stack(part).reshape(*shape, *part[0].shape) for part in zip(*found, strict=True)))
+def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
+    """`chain_errors` of several groups side by side."""
+    for part in asked:
+        for test in part.tests:
+            require(min(part.lengths) > 0 and max(part.lengths) <= test.prompt_length, "lengths", list(part.lengths),
+                    f"lie in [1, {test.prompt_length}]")
+            require(not test.partly_solved, "partly_solved", test.partly_solved, "be false in a test")
+    places = [[(n, i, j) for i in range(len(part.models)) for j in range(len(part.tests))]
+              for n, part in enumerate(asked)]
+    # Jobs of different groups in turn: they need different programs, which so are compiled side by side.
+    jobs = [job for turn in zip_longest(*places) for job in turn if job is not None]
+
+    def work(job: tuple[int, int, int]) -> ChainErrors:
+        part = asked[job[0]]
+        model, test = part.models[job[1]], part.tests[job[2]]
+        keys = batch_keys(model.run.init_seed, -(-part.count // TEST_BATCH))
+        args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (model.run.model, model.params, test, keys))
+        return jax.tree.map(np.asarray, _compiled.of(judged(part.lengths), *args)(*args))
+
+    found = {jobs[number]: errors for number, errors in each(work, jobs)}
+    return [ChainErrors(*(np.stack(values).reshape(len(part.models), len(part.tests), *values[0].shape)
+                          for values in zip(*(found[job] for job in mine), strict=True)))
+            for part, mine in zip(asked, places, strict=True)]
 
 
 @cache
@@ -96,7 +112,7 @@ def judged(lengths: tuple[int, ...]) -> Any:
             voted, direct = majority_vote(prompt, test.patterns, lengths)
             answered = at_once(model, params, prompt, vectors, lengths)
             return ChainErrors(_wrong(thought.answers, truth), _wrong(answered, truth[-1]), _wrong(voted, truth),
-                               _wrong(direct, truth[-1]), thought.mass)
+                               _wrong(direct, truth[-1]))
 
         def batch(key: Key) -> ChainErrors:
             bits = jax.lax.optimization_barrier(test.bits(key, TEST_BATCH))

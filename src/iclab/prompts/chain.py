@@ -191,10 +191,25 @@ class Chain(Family):
     def _prompt(self, course: Course) -> ChainPrompt:
         """One prompt that goes this course."""
         pattern, answer, step, chain, k, key = course
-        noises = (None, None) if self.noise_norm is None else self._noises(key, k)
-        x, y = (self._vectors(*some) for some in zip((pattern, answer), noises, strict=True))
-        label = self._vectors(chain[k + 1][None], None)[0]
+        label = self._vectors(chain[k + 1], None)
+        if self.partly_solved:
+            words = (None, None) if self.noise_norm is None else (
+                self._shown(part.reshape(-1, part.shape[2]), k) for part in self._steps(self._noise_words(key)))
+            x, y = (self._vectors(*some) for some in zip((pattern, answer), words, strict=True))
+        else:
+            # An output is the input of the next step: every vector of the examples is made once.
+            tokens = jnp.concatenate([pattern[:-1].reshape(-1, self.reasoning_steps),
+                                      answer[:-1].reshape(-1, self.reasoning_steps)[:, -1:]], axis=1)
+            noise = None if self.noise_norm is None else self._noise_words(key)[:-1]
+            query = jnp.stack([self._vectors(chain[0], None), jnp.zeros(self.dimension)])
+            x, y = (jnp.concatenate([part.reshape(-1, self.dimension), last[None]])
+                    for part, last in zip(self._steps(self._vectors(tokens, noise)), query, strict=True))
         return ChainPrompt(x, y, step, label, pattern, answer, chain)
+
+    @staticmethod
+    def _steps(tokens: Array) -> tuple[Array, Array]:
+        """Inputs and outputs of every step, from the tokens of every chain."""
+        return tokens[:, :-1], tokens[:, 1:]
 
     def _places(self, first: Int[Array, " chains"], errors: UInt32[Array, "steps examples"] | None
                 ) -> Int[Array, "chains steps+1"]:
@@ -212,39 +227,37 @@ class Chain(Family):
             places.append(jnp.append(drawn, right).astype(jnp.int32))
         return jnp.stack(places, axis=1)
 
-    def _shown(self, flat: Int[Array, " columns"], k: Int[Array, ""]) -> Int[Array, " columns"]:
+    def _shown(self, flat: Array, k: Int[Array, ""]) -> Array:
         """The columns of a prompt: all examples, and as many of the query's as are shown, empty ones in front."""
         K = self.reasoning_steps
         if not self.partly_solved:
             return flat[:len(flat) - K + 1]
-        shifted = [jnp.concatenate([jnp.full(K - 1 - j, ABSENT).astype(flat.dtype), flat[:len(flat) - (K - 1 - j)]])
-                   for j in range(K)]
-        return sum(jnp.where(k == j, shifted[j], 0) for j in range(K))  # type: ignore[return-value]
+        padded = jnp.concatenate([jnp.full((K - 1, *flat.shape[1:]), ABSENT).astype(flat.dtype), flat])
+        return jax.lax.dynamic_slice_in_dim(padded, k, len(flat))
 
-    def _noises(self, key: Key, k: Int[Array, ""]) -> tuple[UInt32[Array, "columns words"], ...]:
-        """Random bits for the noise of every input and every output; the query's are 0 and say that there is none."""
-        K, examples = self.reasoning_steps, self.prompt_length
+    def _noise_words(self, key: Key) -> UInt32[Array, "chains steps+1 words"]:
+        """Random bits for the noise of every token; those of the query's chain are 0 and say that there is none."""
+        tokens = self.prompt_length * (self.reasoning_steps + 1)
         count = -(-(self.dimension - self.patterns) // WORD)
-        size = examples * (K + 1) * count
-        drawn = jnp.concatenate(threefry(key, jnp.uint32(0), jnp.arange(-(-size // 2), dtype=jnp.uint32)))[:size]
+        pairs = jnp.arange(-(-tokens * count // 2), dtype=jnp.uint32)
+        drawn = jnp.concatenate(threefry(key, jnp.uint32(0), pairs))[:tokens * count]
         # A drawn word of 0 says so too: one token in 2^32, or fewer, goes without noise.
-        tokens = jnp.pad(drawn.reshape(examples, K + 1, count), ((0, 1), (0, 0), (0, 0)))
-        return tuple(jnp.stack([self._shown(tokens[:, part, i].ravel(), k) for i in range(count)], axis=1)
-                     for part in (slice(None, -1), slice(1, None)))
+        return jnp.pad(drawn.reshape(self.prompt_length, -1, count), ((0, 1), (0, 0), (0, 0)))
 
-    def _vectors(self, pattern: Int[Array, " columns"], words: UInt32[Array, "columns words"] | None
-                 ) -> Float[Array, "columns dimension"]:
+    def _vectors(self, pattern: Int[Array, "*tokens"], words: UInt32[Array, "*tokens words"] | None
+                 ) -> Float[Array, "*tokens dimension"]:
         """Patterns as vectors, with the noise that some words determine."""
-        hot = (pattern[:, None] == jnp.arange(self.patterns)).astype(float)
+        hot = (pattern[..., None] == jnp.arange(self.patterns)).astype(float)
         rest = self.dimension - self.patterns
         if words is None:
-            noise = jnp.zeros((len(pattern), rest))
+            noise = jnp.zeros((*pattern.shape, rest))
         else:
             places = jnp.arange(rest)
-            signs = 2.0 * ((words[:, places // WORD] >> (places % WORD).astype(jnp.uint32)) & 1).astype(float) - 1.0
-            carries = (words != 0).any(axis=1) & (pattern != ABSENT)  # an empty column has words of no meaning
-            noise = jnp.where(carries[:, None], signs * (self.noise_norm / np.sqrt(rest)), 0.0)
-        x = jnp.concatenate([hot, noise], axis=1)
+            bits = (words[..., places // WORD] >> (places % WORD).astype(jnp.uint32)) & 1
+            carries = (words != 0).any(axis=-1) & (pattern != ABSENT)
+            noise = jnp.where(carries[..., None], (2.0 * bits.astype(float) - 1.0) * (self.noise_norm / np.sqrt(rest)),
+                              0.0)
+        x = jnp.concatenate([hot, noise], axis=-1)
         if self.pattern_mixtures is None:
             return x
         basis = self.pattern_mixtures if is_code(self.pattern_mixtures) else mixtures_code(self, self.pattern_mixtures)

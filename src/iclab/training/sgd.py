@@ -49,7 +49,7 @@ class Batch(NamedTuple):
     """What a training step reads of a batch of prompts."""
 
     columns: Float[Array, "batch tokens width"]
-    label: Float[Array, "batch *answer"]
+    label: Float[Array, batch *answer]
 
 
 def batch_loss(run: Run, params: Any, batch: Batch) -> Float[Array, ""]:

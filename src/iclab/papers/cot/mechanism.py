@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,11 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from iclab.papers.cot.settings import tested, training_prompts
+from iclab.papers.cot.settings import default_test, training_prompts
 from iclab.probes.reasoning import chain_of_thought
 from iclab.training import Run, Trained
 
-PROMPTS = 100
+PROMPTS = 50
 EXAMPLES = 20
 """Of a test prompt, as many as in training."""
 SEED = 12345
@@ -22,7 +23,7 @@ SEED = 12345
 
 def inside(run: Run, params: Any) -> dict[str, Float[Array, "steps 4"]]:
     """Probe: attention at each step of the chain of thought, by kind of column, on test prompts."""
-    prompts, vectors = _test_batch(run.prompts.patterns, run.prompts.reasoning_steps)
+    prompts, vectors = test_batch(run.prompts.patterns, run.prompts.reasoning_steps)
     return {"mass": masses(run.model, params, prompts, vectors)}
 
 
@@ -34,11 +35,15 @@ def masses(model: Any, params: Any, prompts: Any, vectors: Any) -> Float[Array, 
 
 
 @cache
-def _test_batch(patterns: int, steps: int) -> tuple[Any, Any]:
+def test_batch(patterns: int, steps: int) -> tuple[Any, Any]:
     """Test prompts, drawn once and the same for all models trained on so many patterns and steps."""
-    with jax.ensure_compile_time_eval():
-        test = tested(training_prompts(patterns=patterns, reasoning_steps=steps), prompt_length=EXAMPLES)
+    def draw() -> tuple[Any, Any]:
+        test = default_test(training_prompts(patterns=patterns, reasoning_steps=steps), prompt_length=EXAMPLES)
         return jax.tree.map(np.asarray, (test.sample(SEED, PROMPTS), test.pattern_vectors()))
+
+    # In a thread of its own they are numbers even when a program that needs them is just being traced.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(draw).result()
 
 
 def along(models: Sequence[Trained], step: int | None = None) -> Float[np.ndarray, "seeds records 4"]:

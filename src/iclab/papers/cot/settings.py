@@ -21,9 +21,11 @@ from iclab.prompts.transitions import weak_step
 from iclab.specs import replace
 from iclab.training import Run, Training
 
-SIZES = {"quick": Size(seeds=4, steps=1_000, prompts=500), "full": Size(seeds=8, steps=2_000, prompts=4_000)}
+SIZES = {"quick": Size(seeds=4, steps=400, prompts=400), "full": Size(seeds=8, steps=2_000, prompts=1_000)}
+"""Prompts are those of a test with up to 96 examples; `FEWER` of them where there are more."""
+FEWER = 0.5
 TAU, RHO = 0.5, 0.8
-SHORT = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+SHORT = (1, 2, 4, 8, 12, 16, 24, 32, 64, 96)
 """Numbers of examples at which errors are measured."""
 LONG = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """The same where many are needed."""
@@ -34,7 +36,7 @@ def training_prompts(**changes: Any) -> Chain:
     return replace(Chain(), **changes)
 
 
-def tested(training: Chain | None = None, **changes: Any) -> Chain:
+def default_test(training: Chain | None = None, **changes: Any) -> Chain:
     """Test prompts: half as many new patterns in the span of those of training, noise 0.2, tau 0.5, rho 0.8."""
     asked = chain_test(training or training_prompts(), **{"prompt_length": max(SHORT), **changes})
     if "transitions" in changes:

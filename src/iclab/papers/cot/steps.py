@@ -1,0 +1,57 @@
+"""Ours: longer chains. K from 2 to 6 steps, at equal tau and rho: errors, and what training costs.
+
+The theorem's bound on the iterations grows like K^3, its bound on the examples not at all. Cost: trainings are those of
+`cot.iterations`; tests about 20 s in 5 programs. Expect: at a fixed tau longer chains cost a chain of thought nothing:
+each of its steps errs less often.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.papers.cot.iterations import AXES, SEEDS, run_at, steps_to, trained
+from iclab.papers.cot.settings import SHORT, default_test
+from iclab.papers.cot.trained import asked, errors
+from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.specs import to_json
+
+SHOWN = 8
+
+
+def run(lab: Lab) -> Outcome:
+    """Draw errors and iterations against K."""
+    chains, models = [int(k) for k in AXES[lab.scale]["K"]], trained(lab)
+    found = errors(lab, "steps", [
+        asked(lab, models["K", k, 20], [default_test(run_at("K", k).prompts, prompt_length=max(SHORT))], SHORT)
+        for k in chains])
+    at = SHORT.index(SHOWN)
+
+    def curve(name: str, part: str, vote: str | None = None) -> Curve:
+        values = np.stack([getattr(one, part)[:, 0, at] for one in found], axis=1)
+        reference = None if vote is None else [getattr(one, vote)[:, 0, at].mean() for one in found]
+        return Curve(name, values, vote=reference)
+
+    counts = steps_to(models, lab.scale)["K"]
+    panels = [Panel(f"error with {SHOWN} examples", chains, [curve("CoT, mean over steps", "cot", "vote"),
+                                                             curve("CoT, last step", "cot_answer"),
+                                                             curve("ICL", "icl", "vote_icl")]),
+              Panel("iterations to a loss of 0.05", chains, [Curve("softmax", counts)])]
+    plot = curve_figure("cot.steps", "Longer chains", "Against the number of steps K; examples with tau 0.5 and rho 0.8 at "
+                        "every K, alpha' 0.8; dotted: the ideal majority vote.", panels, "K, steps of a chain", "",
+                        share_y=False)
+    rows = [(k, *(f"{getattr(one, part)[:, 0, at].mean():.3f}" for part in ("cot", "cot_answer", "vote", "icl", "vote_icl")),
+             f"{counts[:, i].mean():.0f}") for i, (k, one) in enumerate(zip(chains, found, strict=True))]
+    first, last = rows[0], rows[-1]
+    return Outcome(
+        shown="What longer chains cost: errors at equal tau and rho, and iterations of training.",
+        paper="Theorem 1 has K^3 in its bound on the iterations; theorem 2 has no K in its bound on the examples.",
+        measured=f"From K = {first[0]} to {last[0]} the error of CoT goes from {first[1]} to {last[1]} (its last step from "
+                 f"{first[2]} to {last[2]}), that of ICL from {first[4]} to {last[4]}, and the iterations from {first[6]} to "
+                 f"{last[6]}: the number of steps matters little once tau is fixed, for examples as for training.",
+        plots=[plot], seeds=lab.seeds(SEEDS[lab.scale]), settings={"base": to_json(run_at("K", 3))},
+        tables=[Table("cot.steps", f"By the number of steps, {SHOWN} examples",
+                      ("K", "CoT", "CoT, last step", "vote", "ICL", "vote at once", "iterations"), rows)])
+
+
+ENTRY = Entry("cot.steps", "figure", "Longer chains", "ours", run)
