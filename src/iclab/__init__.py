@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from iclab.errors import CheckpointError, IclabError, SpecError
     from iclab.figures.phase import phase_diagram
-    from iclab.models import GPT2, GatedAttention, LabelEmbedding, SoftmaxMLP
+    from iclab.models import GPT2, ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
+    from iclab.papers.cot.compare import compare_reasoning
     from iclab.probes import (
         bayes_predictor,
         gate_profile,
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     )
     from iclab.probes.attack_search import Attack, Budget, attack_error, worst_attack
     from iclab.probes.baselines import baselines, classifier_predictor
+    from iclab.probes.chains import chain_errors
     from iclab.probes.pruning import neuron_norms, prune
-    from iclab.prompts import Classification, Prompt, from_labelled
+    from iclab.probes.reasoning import reason
+    from iclab.prompts import Chain, Classification, Prompt, chain_test, from_labelled
     from iclab.runs.results import stored_results
     from iclab.runs.store import Store
     from iclab.runs.sweep import Draws, Sweep
@@ -33,13 +36,16 @@ __version__ = "0.1.0"
 
 _HOME = {
     "iclab.errors": ("CheckpointError", "IclabError", "SpecError"),
-    "iclab.models": ("GPT2", "GatedAttention", "LabelEmbedding", "SoftmaxMLP"),
+    "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "SoftmaxMLP"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
     "iclab.probes.baselines": ("baselines", "classifier_predictor"),
     "iclab.probes.pruning": ("neuron_norms", "prune"),
     "iclab.probes.attack_search": ("Attack", "Budget", "attack_error", "worst_attack"),
-    "iclab.prompts": ("Classification", "Prompt", "from_labelled"),
+    "iclab.probes.chains": ("chain_errors",),
+    "iclab.probes.reasoning": ("reason",),
+    "iclab.papers.cot.compare": ("compare_reasoning",),
+    "iclab.prompts": ("Chain", "Classification", "Prompt", "chain_test", "from_labelled"),
     "iclab.figures.phase": ("phase_diagram",),
     "iclab.runs.results": ("stored_results",),
     "iclab.runs.store": ("Store",),
@@ -52,6 +58,9 @@ __all__ = [
     "GPT2",
     "Attack",
     "Budget",
+    "Chain",
+    "ChainAttention",
+    "ChainEmbedding",
     "CheckpointError",
     "Classification",
     "Draws",
@@ -69,7 +78,10 @@ __all__ = [
     "attack_error",
     "baselines",
     "bayes_predictor",
+    "chain_errors",
+    "chain_test",
     "classifier_predictor",
+    "compare_reasoning",
     "from_labelled",
     "gate_profile",
     "information_floor",
@@ -80,6 +92,7 @@ __all__ = [
     "phase_diagram",
     "prune",
     "read_sweep",
+    "reason",
     "replace",
     "save_checkpoint",
     "score_mass",

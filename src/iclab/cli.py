@@ -13,6 +13,7 @@ COMMANDS = {
     "eval": "measure the error of a saved model under any attack",
     "sweep": "train and measure every run that a sweep file describes, here or on a Ray cluster",
     "results": "show or export what the sweeps in a store have measured",
+    "chain": "predict and measure whether step-by-step prompting beats direct prompting",
     "bench": "time training against eager and compiled PyTorch (needs the torch extra)",
 }
 USAGE = """usage: iclab COMMAND [OPTIONS]

@@ -7,4 +7,5 @@ from iclab.models.gates import MEMBERS
 from iclab.models.gpt2 import GPT2
 from iclab.models.softmax_mlp import SoftmaxMLP
 
-__all__ = ["GPT2", "MEMBERS", "ChainAttention", "ChainEmbedding", "GatedAttention", "Intermediates", "LabelEmbedding", "SoftmaxMLP"]
+__all__ = ["GPT2", "MEMBERS", "ChainAttention", "ChainEmbedding", "GatedAttention", "Intermediates", "LabelEmbedding",
+           "SoftmaxMLP"]

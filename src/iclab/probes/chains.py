@@ -59,16 +59,16 @@ class Asked(NamedTuple):
     models: Sequence[Any]
     tests: Sequence[Chain]
     lengths: tuple[int, ...]
-    count: int
-    """Prompts of a test, rounded up to a multiple of 100."""
+    prompts: int
+    """How many of a test, rounded up to a multiple of 100."""
 
 
 def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000
                  ) -> ChainErrors:
     """Errors of trained runs on chain prompts, with only the last n examples of each, for every n in `lengths`.
 
-    Each run draws its prompts with its own seed, the same random bits in every test; `count` is rounded up to a multiple
-    of 100.
+    Each run draws its prompts with its own seed, the same random bits in every test; `count` is rounded up to a
+    multiple of 100.
     """
     return all_chain_errors([Asked(models, tests, tuple(lengths), count)])[0]
 
@@ -88,7 +88,7 @@ def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
     def work(job: tuple[int, int, int]) -> ChainErrors:
         part = asked[job[0]]
         model, test = part.models[job[1]], part.tests[job[2]]
-        keys = batch_keys(model.run.init_seed, -(-part.count // TEST_BATCH))
+        keys = batch_keys(model.run.init_seed, -(-part.prompts // TEST_BATCH))
         args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (model.run.model, model.params, test, keys))
         return jax.tree.map(np.asarray, _compiled.of(judged(part.lengths), *args)(*args))
 
@@ -111,8 +111,9 @@ def judged(lengths: tuple[int, ...]) -> Any:
             thought = chain_of_thought(model, params, prompt, vectors, lengths)
             voted, direct = majority_vote(prompt, test.patterns, lengths)
             answered = at_once(model, params, prompt, vectors, lengths)
-            return ChainErrors(_wrong(thought.answers, truth), _wrong(answered, truth[-1]), _wrong(voted, truth),
-                               _wrong(direct, truth[-1]))
+            parts: Any = (_wrong(thought.answers, truth), _wrong(answered, truth[-1]), _wrong(voted, truth),
+                          _wrong(direct, truth[-1]))
+            return ChainErrors(*parts)
 
         def batch(key: Key) -> ChainErrors:
             bits = jax.lax.optimization_barrier(test.bits(key, TEST_BATCH))

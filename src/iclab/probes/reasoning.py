@@ -6,6 +6,7 @@ long prompt are a prompt of n examples.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -33,6 +34,7 @@ class Thought(NamedTuple):
     """Attention at each step on columns of `KINDS`."""
 
 
+AT_ONCE = 50
 KINDS = ("same step, same pattern", "same step, other pattern", "other step, same pattern",
          "other step, other pattern")
 """Columns by whether they are of the step that is asked for, and whether their input has the query's pattern."""
@@ -87,10 +89,30 @@ def at_once(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, 
     return jax.vmap(answer)(jnp.asarray(last_examples(examples, K, lengths)))
 
 
+def reason(trained: Any, prompts: ChainPrompt, vectors: Float[Array, "patterns dimension"], *, direct: bool = False
+           ) -> Int[np.ndarray, batch *steps]:
+    """Decode a batch of test prompts with all their examples, in one compiled call: the pattern of every step, or, when
+    `direct`, that of the answer given at once."""
+    return np.asarray(_reason(trained.run.model, trained.params, prompts, jnp.asarray(vectors), direct))
+
+
+@partial(jax.jit, static_argnums=4)
+def _reason(model: Any, params: Any, prompts: ChainPrompt, vectors: Array, direct: bool) -> Array:
+    examples = (_shape(jax.tree.map(lambda field: field[0], prompts))[1],)
+
+    def one(prompt: ChainPrompt) -> Array:
+        if direct:
+            return at_once(model, params, prompt, vectors, examples)[0]
+        return chain_of_thought(model, params, prompt, vectors, examples).answers[0]
+
+    # A few prompts at a time: what is made of them stays in a core's cache.
+    return jax.lax.map(one, prompts, batch_size=AT_ONCE)
+
+
 def majority_vote(prompt: ChainPrompt, patterns: int, lengths: tuple[int, ...]
                   ) -> tuple[Int[Array, "lengths steps"], Int[Array, " lengths"]]:
-    """What the ideal reader says, step by step and at once: the most frequent output among the columns of the step whose
-    input has the query's pattern.
+    """What the ideal reader says, step by step and at once: the most frequent output among the columns of the step
+    whose input has the query's pattern.
 
     Patterns are in a random order in every prompt, so that the first of several in a tie is any of them.
     """

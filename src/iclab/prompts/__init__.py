@@ -7,5 +7,5 @@ from iclab.prompts.classification import Classification
 from iclab.prompts.context import Prompt
 from iclab.prompts.tasks import all_tasks, cyclic_tasks
 
-__all__ = ["LABEL_RULES", "PLACEMENTS", "ArrayPrompts", "Chain", "ChainPrompt", "Classification", "Prompt", "all_tasks", "chain_test",
-           "cyclic_tasks", "from_labelled"]
+__all__ = ["LABEL_RULES", "PLACEMENTS", "ArrayPrompts", "Chain", "ChainPrompt", "Classification", "Prompt", "all_tasks",
+           "chain_test", "cyclic_tasks", "from_labelled"]

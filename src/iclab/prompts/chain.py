@@ -81,7 +81,8 @@ class Course(NamedTuple):
     key: Key
 
 
-def transitions_code(chain: Any, transitions: Transitions | None) -> Float[np.ndarray, "steps patterns patterns"] | None:
+def transitions_code(chain: Any, transitions: Transitions | None
+                     ) -> Float[np.ndarray, "steps patterns patterns"] | None:
     """What programs read of transition matrices."""
     return None if transitions is None else np.asarray(transitions, float)
 
@@ -97,7 +98,7 @@ def mixtures_code(chain: Any, mixtures: Matrix | None) -> Float[np.ndarray, "dim
 
 @spec
 class Chain(Family):
-    """A distribution of K-step prompts: in the order of the task's patterns step k goes k places on (li2024cot, app. E).
+    """A distribution of K-step prompts: in the order of the task's patterns step k goes k places on (li2024cot, E).
 
     Training and test prompts are two instances of this class; `chain_test` makes the second from the first. Differs
     from the paper: each example starts at the query's pattern with probability `matching_fraction`, so their number
@@ -140,7 +141,8 @@ class Chain(Family):
         if self.transitions is not None:
             shape = matrices(self.transitions).shape
             wanted = (self.reasoning_steps, self.patterns, self.patterns)
-            require(shape == wanted, "transitions", shape, f"have shape (reasoning_steps, patterns, patterns) = {wanted}")
+            require(shape == wanted, "transitions", shape, f"have shape (reasoning_steps, patterns, patterns) = "
+                                                           f"{wanted}")
         if self.pattern_mixtures is not None:
             self._check_mixtures(self.pattern_mixtures)
 

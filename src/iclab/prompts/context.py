@@ -72,21 +72,21 @@ class Family:
 
     prompt_length: int
 
-    def sample(self, key: Key | Array | int, batch: int) -> Prompt:
+    def sample(self, key: Key | Array | int, batch: int) -> Any:
         """Draw a batch of prompts in which every query pattern is asked equally often (Algorithm 1)."""
         return _sample(self, as_key(key), batch)
 
-    def bits(self, key: Key | Array | int, batch: int) -> Bits:
+    def bits(self, key: Key | Array | int, batch: int) -> Any:
         """The randomness of a batch."""
         return draw_bits(as_key(key), batch, self.prompt_length + 1)
 
-    def prompts(self, bits: Bits) -> Prompt:
+    def prompts(self, bits: Any) -> Any:
         """The batch of prompts that the bits determine."""
         raise NotImplementedError
 
 
 @partial(jax.jit, static_argnums=2)
-def _sample(family: Family, key: Key, batch: int) -> Prompt:
+def _sample(family: Family, key: Key, batch: int) -> Any:
     return family.prompts(family.bits(key, batch))
 
 

@@ -1,4 +1,5 @@
-"""How the steps of example chains go wrong: transition matrices, what the theorems read off them, and how to build some.
+"""How the steps of example chains go wrong: transition matrices, what the theorems read off them, and how to build
+some.
 
 Matrix k holds in row i the probabilities of the patterns that follow pattern i in step k of an example. The right one,
 f_k(i), is the most likely of its row (li2024cot, eq. 15). Patterns are numbered in the order of the task: the paper's
@@ -25,7 +26,7 @@ class Quality(NamedTuple):
     tau: float
     """Least probability, over the patterns to start from, of a chain without a wrong step (eq. 20)."""
     rho: float
-    """Primacy: how far the second most likely pattern of any row stays behind, `1 - A[i, j] / A[i, f_k(i)]` (eq. 15)."""
+    """Primacy: how far the second most likely pattern of a row stays behind, `1 - A[i, j] / A[i, f_k(i)]` (eq. 15)."""
     tau_o: float
     """Least probability of the most likely answer (eq. 21)."""
     rho_o: float
@@ -103,14 +104,15 @@ def weak_step(tau: float, rho: float, *, steps: int = 3, patterns: int = 10, wea
     probability in [1 / (1 + (M' - 1)(1 - rho)), 1 / (2 - rho)], and tau is a product of `steps` of them.
     """
     require(0 < rho < 1, "rho", rho, "be in (0, 1)")
-    require(1 <= weak <= steps, "weak", weak, f"be a step, 1 to {steps}")
     require(steps >= 1, "steps", steps, "be a whole number >= 1")
+    require(1 <= weak <= steps, "weak", weak, f"be a step, 1 to {steps}")
     require(patterns >= 3, "patterns", patterns, "be a whole number >= 3")
     least, most = 1.0 / (1.0 + (patterns - 1) * (1.0 - rho)), 1.0 / (2.0 - rho)
     low, high = least**steps, most
     if steps == 1:
         low = least
-    require(low <= tau <= high, "tau", tau, f"be in [{low:.3g}, {high:.3g}] when rho is {rho:g}: the weak step is right "
+    require(low <= tau <= high, "tau", tau, f"be in [{low:.3g}, {high:.3g}] when rho is {rho:g}: the weak step is "
+                                            f"right "
             f"with probability {most:.3g} at most, and every step with {least:.3g} at least")
     if steps == 1:
         return circulant([one_rival(patterns, tau, (1.0 - rho) * tau)])
@@ -161,7 +163,7 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
         + f" when rho_o is {rho_o:g} {name}")
     start = found[int(np.argmin(abs(taus - tau_o)))]
     solved = optimize.root(lambda p: np.subtract(outcome(*p), (tau_o, rho_o)), (right[start], rival[start]), tol=1e-12)
-    made = circulant([one_rival(patterns, *solved.x, distance)] * steps)
+    made = circulant([one_rival(patterns, float(solved.x[0]), float(solved.x[1]), distance)] * steps)
     reached = quality(made)
     close = np.allclose((reached.tau_o, reached.rho_o), (tau_o, rho_o), atol=1e-6)
     require(bool(close) and reached.condition_one == condition_one, "tau_o", tau_o,

@@ -24,7 +24,8 @@ from iclab.training.trained import Trained, named
 
 FORMAT = "iclab-checkpoint-2"
 PARTS: dict[str, tuple[type, ...]] = {
-    "model": (GatedAttention, SoftmaxMLP, GPT2, ChainAttention), "prompts": (Classification, Chain), "training": (Training,),
+    "model": (GatedAttention, SoftmaxMLP, GPT2, ChainAttention), "prompts": (Classification, Chain),
+    "training": (Training,),
     "embedding": (LabelEmbedding, ChainEmbedding),
 }
 """The classes that each part of a run may be, for files that name them."""

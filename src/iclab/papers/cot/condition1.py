@@ -2,8 +2,8 @@
 
 Rule, written before the run. Examples with tau_o 0.4 and rho_o 0.1, all steps alike with one rival, with and without
 Condition 1. At 256 examples: without it the error of the answer given at once exceeds 0.5, and is no smaller than with
-one example, less 0.05; with it, it is smaller than with one example by at least 0.2; the chain of thought errs below 0.01
-in both. Beside the verdict: the rival so placed that one wrong turn leads back to the query's own pattern.
+one example, less 0.05; with it, it is smaller than with one example by at least 0.2; the chain of thought errs below
+0.01 in both. Beside the verdict: the rival so placed that one wrong turn leads back to the query's own pattern.
 Cost: no training of its own, about 15 s. Expect: .73 without (rising), .28 with; .20 when the wrong answer is the query
 itself, which reverses the figure.
 """
@@ -70,22 +70,23 @@ def run(lab: Lab) -> Outcome:
                   notes=["Condition 1 is meant to fail here: theorem 3 (a) is about that."])
     rows = []
     for i, (name, test) in enumerate(cases.items()):
-        q, (icl, vote, cot) = quality_of(test), (part[:, i, far].mean() for part in (found.icl, found.vote_icl, found.cot))
+        icl, vote, cot = (part[:, i, far].mean() for part in (found.icl, found.vote_icl, found.cot))
+        q = quality_of(test)
         rows.append((name, f"{q.tau:.3f}", f"{q.rho:.3f}", f"{q.tau_o:.3f}", f"{q.rho_o:.3f}",
                      "yes" if q.condition_one else "no", f"{icl:.3f}", f"{vote:.3f}", f"{cot:.4f}"))
     icl = found.icl.mean(axis=0)
     return Outcome(
         shown="Each check with a 95 % interval over seeds; the curves are figure 4.",
         paper="When the likeliest answer of the examples is wrong, ICL errs however many there are; CoT does not.",
-        measured=f"Verdict: {claim.verdict}. From 1 to {FAR} examples ICL goes from {icl[1, 0]:.2f} to {icl[1, far]:.2f} "
-                 f"without Condition 1 and from {icl[0, 0]:.2f} to {icl[0, far]:.2f} with it. The failure hangs on which "
-                 f"wrong answer is likely: if it is the query's own pattern, ICL falls to {icl[2, far]:.2f} although "
-                 "Condition 1 fails as before. Training never shows a step that ends where it began, and the model learned "
-                 "not to attend to a column whose output is the query.",
+        measured=f"Verdict: {claim.verdict}. From 1 to {FAR} examples ICL goes from {icl[1, 0]:.2f} to "
+                 f"{icl[1, far]:.2f} without Condition 1 and from {icl[0, 0]:.2f} to {icl[0, far]:.2f} with it. The "
+                 "failure hangs on which wrong answer is likely: if it is the query's own pattern, ICL falls to "
+                 f"{icl[2, far]:.2f} although Condition 1 fails as before. Training never shows a step that ends where "
+                 "it began, and the model learned not to attend to a column whose output is the query.",
         tables=[Table("cot.condition1", f"Examples that go wrong, and errors with {FAR} of them",
                       ("examples", "tau", "rho", "tau_o", "rho_o", "Condition 1", "ICL", "vote at once", "CoT"), rows)],
         claim=claim, seeds=claim.seeds, settings=claim.settings)
 
 
-ENTRY = Entry("cot.condition1", "claim", "In-context learning without Condition 1", "li2024cot, theorem 3 (a), figure 4",
-              run)
+ENTRY = Entry("cot.condition1", "claim", "In-context learning without Condition 1",
+              "li2024cot, theorem 3 (a), figure 4", run)

@@ -1,8 +1,8 @@
 """Claim `cot.dynamics`: attention gathers on columns of the same step and pattern, in two stages (figure 5).
 
-Rule, written before the run, on test prompts, a mean over the steps of the chain of thought. At the end at least 0.95 of
-the attention lies on columns of the same step with the query's pattern, and at most 0.02 on other steps. The first stage
-ends (other steps below 0.05 for good) before the second does (same step and pattern above 0.9 for good).
+Rule, written before the run, on test prompts, a mean over the steps of the chain of thought. At the end at least 0.95
+of the attention lies on columns of the same step with the query's pattern, and at most 0.02 on other steps. The first
+stage ends (other steps below 0.05 for good) before the second does (same step and pattern above 0.9 for good).
 Cost: one training of all seeds, about 15 s. Expect: .985 at the end; the stages end at steps 14 and 40 and overlap.
 """
 
@@ -52,7 +52,8 @@ def checks(last: Float[np.ndarray, "seeds 4"], found: Stages) -> list[Check]:
     """The rule above."""
     return [Check.of("attention on the same step and pattern", seed_interval(last[:, 0]), ">=", GATHERED),
             Check.of("attention on other steps", seed_interval(last[:, 2] + last[:, 3]), "<=", ELSEWHERE),
-            Check.of("end of the first stage over end of the second", seed_interval(found.first / found.second), "<", 1.0)]
+            Check.of("end of the first stage over end of the second", seed_interval(found.first / found.second), "<",
+                     1.0)]
 
 
 def run(lab: Lab) -> Outcome:
@@ -70,12 +71,13 @@ def run(lab: Lab) -> Outcome:
     return Outcome(
         shown="Each check with a 95 % interval over seeds; the curves are figure 5.",
         paper="Two stages: attention on other steps falls to 0, then that on the same step and pattern rises to 1.",
-        measured=f"Verdict: {claim.verdict}. At the end {masses[:, -1, 0].mean():.3f} of the attention lies on the same step "
-                 f"and pattern. The first stage ends at step {found.first.mean():.0f}, the second at "
-                 f"{found.second.mean():.0f}; but they overlap: when the first ends, the mass on the same step and pattern, "
-                 f"{start:.2f} at the first record, has already risen to {found.overlap.mean():.2f}.",
+        measured=f"Verdict: {claim.verdict}. At the end {masses[:, -1, 0].mean():.3f} of the attention lies on the "
+                 f"same step and pattern. The first stage ends at step {found.first.mean():.0f}, the second at "
+                 f"{found.second.mean():.0f}; but they overlap: when the first ends, the mass on the same step and "
+                 f"pattern, {start:.2f} at the first record, has already risen to {found.overlap.mean():.2f}.",
         tables=[Table("cot.dynamics", "Attention at the end of training, by step of the chain of thought",
-                      ("", "same step, same pattern", "same step, other", "other step, same", "other step, other"), rows)],
+                      ("", "same step, same pattern", "same step, other", "other step, same", "other step, other"),
+                      rows)],
         claim=claim, seeds=claim.seeds, settings=claim.settings)
 
 

@@ -27,8 +27,8 @@ def run(lab: Lab) -> Outcome:
     """Draw the figure."""
     found, size = measure(lab), SIZES[lab.scale]
     plot = curve_figure("cot.fig2", "Error of a chain of thought",
-                        "Against the number of test examples, one setting varied at a time, the others alpha' 0.8, tau "
-                        "0.5, rho 0.8; dotted: the ideal majority vote over the matching examples.",
+                        "Against the number of test examples, one setting varied at a time, the others alpha' 0.8, "
+                        "tau 0.5, rho 0.8; dotted: the ideal majority vote over the matching examples.",
                         [panel(axis, part) for axis, part in found.items()], "test examples", "error", log_x=True)
     default = at_default(found, (8,))
     gap = max(float(np.abs(part.errors.cot - part.errors.vote).mean(axis=0).max()) for part in found.values())

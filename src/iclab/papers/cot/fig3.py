@@ -36,8 +36,8 @@ def run(lab: Lab) -> Outcome:
     return Outcome(
         shown="Error of the same trained model when it sees only inputs and last outputs, and answers at once.",
         paper="More examples are needed when alpha', tau_o or rho_o is small.",
-        measured=f"So it is; the model is never further than {gap:.3f} from the ideal vote. Small alpha' is what tests the "
-                 "training: with many matching examples an untrained model does nearly as well (cot.icl).",
+        measured=f"So it is; the model is never further than {gap:.3f} from the ideal vote. Small alpha' is what tests "
+                 "the training: with many matching examples an untrained model does nearly as well (cot.icl).",
         plots=[plot], seeds=lab.seeds(size.seeds),
         settings={"training": to_json(a_run(size.steps)), "prompts": size.prompts})
 

@@ -21,16 +21,16 @@ def run(lab: Lab) -> Outcome:
                                  Curve("ICL", found.icl[:, i], vote=found.vote_icl[:, i].mean(axis=0))])
               for i, name in enumerate(CASES)]
     plot = curve_figure("cot.fig4", "Chain of thought against in-context learning",
-                        "Error against the number of test examples, tau_o 0.4 and rho_o 0.1; dotted: the ideal majority "
-                        "vote, step by step and at once.", panels, "test examples", "error", log_x=True)
+                        "Error against the number of test examples, tau_o 0.4 and rho_o 0.1; dotted: the ideal "
+                        "majority vote, step by step and at once.", panels, "test examples", "error", log_x=True)
     first, last = (found.icl.mean(axis=0)[:, at] for at in (0, -1))
     return Outcome(
         shown="The same trained model on the same examples, reasoning step by step or answering at once.",
         paper="With Condition 1 the error of ICL falls with more examples, without it stays large; that of CoT falls.",
-        measured=f"From 1 to {max(LONG)} examples ICL: {first[0]:.2f} to {last[0]:.2f} with Condition 1, {first[1]:.2f} to "
-                 f"{last[1]:.2f} without. But in the third panel, where Condition 1 fails all the same, {first[2]:.2f} to "
-                 f"{last[2]:.2f}, far below the vote: one wrong turn there leads to the query's own pattern, and the model "
-                 "passes over such columns, because training has none.",
+        measured=f"From 1 to {max(LONG)} examples ICL: {first[0]:.2f} to {last[0]:.2f} with Condition 1, "
+                 f"{first[1]:.2f} to {last[1]:.2f} without. But in the third panel, where Condition 1 fails all the "
+                 f"same, {first[2]:.2f} to {last[2]:.2f}, far below the vote: one wrong turn there leads to the "
+                 "query's own pattern, and the model passes over such columns, because training has none.",
         plots=[plot], seeds=lab.seeds(size.seeds), settings={
             "training": to_json(a_run(size.steps)), "prompts": int(FEWER * size.prompts),
             "steps": {name: quality_of(test)._asdict() | {"right": None, "failing": None}

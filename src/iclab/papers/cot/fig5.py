@@ -28,8 +28,9 @@ def run(lab: Lab) -> Outcome:
         Curve(f"step {k + 1}, {KINDS[0]}", along(trained, k)[:, shown, 0])
         for k in range(a_run(1).prompts.reasoning_steps)]))
     plot = curve_figure("cot.fig5", "Attention along training",
-                        "Sum of the attention on context columns of each kind, on test prompts; left a mean over the steps "
-                        f"of the chain of thought. The first stage ends when other steps have less than {ENDS[0]:g}.",
+                        "Sum of the attention on context columns of each kind, on test prompts; left a mean over the "
+                        "steps of the chain of thought. The first stage ends when other steps have less than "
+                        f"{ENDS[0]:g}.",
                         panels, "iterations", "attention", log_x=True)
     last = masses[:, -1].mean(axis=0)
     return Outcome(

@@ -21,7 +21,7 @@ from iclab.prompts.transitions import weak_step
 from iclab.specs import replace
 from iclab.training import Run, Training
 
-SIZES = {"quick": Size(seeds=4, steps=400, prompts=400), "full": Size(seeds=8, steps=2_000, prompts=1_000)}
+SIZES = {"quick": Size(seeds=4, steps=400, prompts=300), "full": Size(seeds=8, steps=2_000, prompts=1_000)}
 """Prompts are those of a test with up to 96 examples; `FEWER` of them where there are more."""
 FEWER = 0.5
 TAU, RHO = 0.5, 0.8

@@ -37,18 +37,21 @@ def run(lab: Lab) -> Outcome:
                                                              curve("CoT, last step", "cot_answer"),
                                                              curve("ICL", "icl", "vote_icl")]),
               Panel("iterations to a loss of 0.05", chains, [Curve("softmax", counts)])]
-    plot = curve_figure("cot.steps", "Longer chains", "Against the number of steps K; examples with tau 0.5 and rho 0.8 at "
+    plot = curve_figure("cot.steps", "Longer chains", "Against the number of steps K; examples with tau 0.5 and rho "
+                                                      "0.8 at "
                         "every K, alpha' 0.8; dotted: the ideal majority vote.", panels, "K, steps of a chain", "",
                         share_y=False)
-    rows = [(k, *(f"{getattr(one, part)[:, 0, at].mean():.3f}" for part in ("cot", "cot_answer", "vote", "icl", "vote_icl")),
-             f"{counts[:, i].mean():.0f}") for i, (k, one) in enumerate(zip(chains, found, strict=True))]
+    parts = ("cot", "cot_answer", "vote", "icl", "vote_icl")
+    rows = [(k, *(f"{getattr(one, part)[:, 0, at].mean():.3f}" for part in parts), f"{counts[:, i].mean():.0f}")
+            for i, (k, one) in enumerate(zip(chains, found, strict=True))]
     first, last = rows[0], rows[-1]
     return Outcome(
         shown="What longer chains cost: errors at equal tau and rho, and iterations of training.",
         paper="Theorem 1 has K^3 in its bound on the iterations; theorem 2 has no K in its bound on the examples.",
-        measured=f"From K = {first[0]} to {last[0]} the error of CoT goes from {first[1]} to {last[1]} (its last step from "
-                 f"{first[2]} to {last[2]}), that of ICL from {first[4]} to {last[4]}, and the iterations from {first[6]} to "
-                 f"{last[6]}: the number of steps matters little once tau is fixed, for examples as for training.",
+        measured=f"From K = {first[0]} to {last[0]} the error of CoT goes from {first[1]} to {last[1]} (its last step "
+                 f"from {first[2]} to {last[2]}), that of ICL from {first[4]} to {last[4]}, and the iterations from "
+                 f"{first[6]} to {last[6]}: the number of steps matters little once tau is fixed, for examples as for "
+                 "training.",
         plots=[plot], seeds=lab.seeds(SEEDS[lab.scale]), settings={"base": to_json(run_at("K", 3))},
         tables=[Table("cot.steps", f"By the number of steps, {SHOWN} examples",
                       ("K", "CoT", "CoT, last step", "vote", "ICL", "vote at once", "iterations"), rows)])

@@ -39,7 +39,7 @@ def errors(lab: Lab, name: str, parts: Sequence[Asked]) -> list[ChainErrors]:
     def compute() -> list[Any]:
         return [[values.tolist() for values in found] for found in all_chain_errors(parts)]
 
-    ingredients = [[[trained.run for trained in part.models], list(part.tests), list(part.lengths), part.count]
+    ingredients = [[[trained.run for trained in part.models], list(part.tests), list(part.lengths), part.prompts]
                    for part in parts]
     return [ChainErrors(*(np.array(values) for values in found))
             for found in lab.store.recall(f"cot-{name}", ingredients, compute)]

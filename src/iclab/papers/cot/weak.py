@@ -46,10 +46,11 @@ def run(lab: Lab) -> Outcome:
         shown="The same unreliable step, placed first, second or last.",
         paper="The bounds of theorems 2 and 3 do not depend on where the weak step stands.",
         measured=f"With {EXAMPLES} examples the error of CoT, a mean over steps, is {means[0][1]}, {means[1][1]}, "
-                 f"{means[2][1]} with the weak step first, second, last: an early mistake is carried along. The last step "
-                 f"alone errs {means[0][4]}, {means[1][4]}, {means[2][4]}; ICL, which sees only the product of the steps, "
-                 f"{means[0][5]}, {means[1][5]}, {means[2][5]}.",
-        plots=[plot], seeds=lab.seeds(size.seeds), settings={"training": to_json(a_run(size.steps)), "tau": TAU, "rho": RHO},
+                 f"{means[2][1]} with the weak step first, second, last: an early mistake is carried along. The last "
+                 f"step alone errs {means[0][4]}, {means[1][4]}, {means[2][4]}; ICL, which sees only the product of "
+                 f"the steps, {means[0][5]}, {means[1][5]}, {means[2][5]}.",
+        plots=[plot], seeds=lab.seeds(size.seeds),
+        settings={"training": to_json(a_run(size.steps)), "tau": TAU, "rho": RHO},
         tables=[Table("cot.weak", f"Errors with {EXAMPLES} examples",
                       ("", "CoT", "step 1", "step 2", "step 3", "ICL"), means)])
 

@@ -1,0 +1,91 @@
+"""Step by step or at once? What the theorems predict for some transition matrices, and what trained models do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from iclab.errors import require
+from iclab.papers.cot.settings import a_run
+from iclab.papers.entries import per_seed
+from iclab.probes import Interval, seed_interval
+from iclab.probes.chains import chain_errors
+from iclab.prompts.chain import chain_test
+from iclab.prompts.transitions import Quality, as_transitions, matrices, quality, right_targets
+from iclab.runs.store import as_store
+from iclab.theory.cot import Prediction, prediction
+from iclab.training import train_many
+from iclab.training.ensemble import Progress
+
+
+class Comparison(NamedTuple):
+    """A chain of thought (CoT) against the answer given at once (ICL), on the same prompts."""
+
+    quality: Quality
+    prediction: Prediction
+    """Orders of the examples that are needed, by theorems 2 and 3."""
+    cot: Interval
+    """Error of CoT, the mean over its steps (eq. 7), over models."""
+    cot_answer: Interval
+    """Error of its last step, which compares with ICL's."""
+    icl: Interval
+    """Error of ICL."""
+    vote: float
+    """Errors of the ideal majority vote: over the steps, in the last one, at once."""
+    vote_answer: float
+    vote_icl: float
+    difference: Interval
+    """ICL's error less that of CoT's last step."""
+    notes: tuple[str, ...]
+
+    @property
+    def winner(self) -> str:
+        """Which errs less in its answer: CoT, ICL, or neither for certain."""
+        if self.difference.low > 0:
+            return "CoT"
+        return "ICL" if self.difference.high < 0 else "neither"
+
+
+def compare_reasoning(transitions: Any, *, examples: int = 20, matching_fraction: float = 0.8, noise_norm: float = 0.2,
+                      models: int = 4, prompts: int = 1000, training_steps: int = 1000, base_seed: int = 0,
+                      store: Any = None, progress: Progress | None = None) -> Comparison:
+    """Predict from the theorems, and measure with freshly trained models, whether CoT or ICL wins.
+
+    `transitions` are matrices A_1 .. A_K (iclab.prompts.transitions makes some); the models are trained on K-step
+    chains without error, `store` keeps them. At least two models are needed for an interval.
+    """
+    require(models >= 2, "models", models, "be at least 2, or there is no interval")
+    A = matrices(transitions)
+    K, patterns = A.shape[:2]
+    trained_patterns = max(20, patterns)
+    run = a_run(training_steps, reasoning_steps=K, patterns=trained_patterns, dimension=max(30, trained_patterns + 10))
+    test = chain_test(run.prompts, patterns=patterns, prompt_length=examples, matching_fraction=matching_fraction,
+                      noise_norm=noise_norm or None, transitions=as_transitions(A))
+    runs = per_seed(run, range(base_seed * 1000, base_seed * 1000 + models))
+    kept = as_store(store)
+    trained = train_many(runs, progress=progress) if kept is None else kept.train(runs, progress)
+    found = chain_errors(trained, [test], [examples], count=prompts)
+
+    def over_models(values: Any) -> Interval:
+        return seed_interval(values[:, 0, 0])
+
+    return Comparison(
+        quality(A), prediction(test, trained_patterns), over_models(found.cot), over_models(found.cot_answer),
+        over_models(found.icl), float(found.vote.mean()), float(found.vote_steps[..., -1].mean()),
+        float(found.vote_icl.mean()), over_models(found.icl - found.cot_answer), tuple(_notes(A)))
+
+
+def _notes(A: np.ndarray) -> Sequence[str]:
+    """What the theorems do not see: training has no step, and no chain, that ends where it began."""
+    targets, own = right_targets(A), np.arange(A.shape[1])
+    notes = [f"step {k} is right to stay where it is from pattern {np.flatnonzero(f_k == own)[0]}; training has no "
+             f"such step"
+             for k, f_k in enumerate(targets, 1) if (f_k == own).any()]
+    B = np.linalg.multi_dot(A) if len(A) > 1 else A[0]
+    rival = B.argmax(axis=1) == own
+    if rival.any() and len(A) > 1:
+        notes.append(f"from pattern {np.flatnonzero(rival)[0]} the likeliest answer is that pattern itself, which "
+                     "training never shows: ICL passes over it, right or wrong")
+    return notes
