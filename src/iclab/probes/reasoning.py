@@ -6,7 +6,7 @@ long prompt are a prompt of n examples.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from iclab.parallel import Compiled, default_workers, each
 from iclab.prompts.chain import ChainPrompt
 
 
@@ -53,7 +54,7 @@ def chain_of_thought(model: Any, params: Any, prompt: ChainPrompt, vectors: Floa
     context = model.embedding.columns(Columns(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
     vectors = jnp.asarray(vectors)
 
-    def reason(present: Bool[Array, " columns"]) -> Thought:
+    def think(present: Bool[Array, " columns"]) -> Thought:
         said, answers, masses = [prompt.chain[0]], [], []
         seen = [prompt.x[-1]]
         nothing = jnp.zeros_like(prompt.x[-1])
@@ -70,7 +71,7 @@ def chain_of_thought(model: Any, params: Any, prompt: ChainPrompt, vectors: Floa
             seen.append(vectors[answer])
         return Thought(jnp.stack(answers), jnp.stack(masses))
 
-    return jax.vmap(reason)(jnp.asarray(last_examples(examples, K, lengths)))
+    return jax.vmap(think)(jnp.asarray(last_examples(examples, K, lengths)))
 
 
 def at_once(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, "patterns dimension"],
@@ -91,22 +92,46 @@ def at_once(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, 
 
 def reason(trained: Any, prompts: ChainPrompt, vectors: Float[Array, "patterns dimension"], *, direct: bool = False
            ) -> Int[np.ndarray, batch *steps]:
-    """Decode a batch of test prompts with all their examples, in one compiled call: the pattern of every step, or, when
-    `direct`, that of the answer given at once."""
-    return np.asarray(_reason(trained.run.model, trained.params, prompts, jnp.asarray(vectors), direct))
+    """Decode a batch of test prompts with all their examples, compiled, every core its share of them: the pattern of
+    every step, or, when `direct`, that of the answer given at once."""
+    total = len(prompts.x)
+    size = min(AT_ONCE, total)
+    begins = np.minimum(np.arange(0, total, size), total - size)
+    shares = np.array_split(begins, min(default_workers(), len(begins)))
+    args = jax.tree.map(jnp.asarray, (trained.run.model, trained.params, prompts, vectors))
+    said = np.empty((total,) if direct else (total, prompts.chain.shape[1] - 1), np.int32)
+
+    def work(share: Int[np.ndarray, " parts"]) -> Int[np.ndarray, "parts size *steps"]:
+        mine = (*args, jnp.asarray(share))
+        return np.asarray(_compiled.of(_decoder(size, direct), *mine)(*mine))
+
+    for number, found in each(work, shares):
+        for begin, part in zip(shares[number], found, strict=True):
+            said[begin:begin + size] = part
+    return said
 
 
-@partial(jax.jit, static_argnums=4)
-def _reason(model: Any, params: Any, prompts: ChainPrompt, vectors: Array, direct: bool) -> Array:
-    examples = (_shape(jax.tree.map(lambda field: field[0], prompts))[1],)
+_compiled = Compiled()
 
-    def one(prompt: ChainPrompt) -> Array:
-        if direct:
-            return at_once(model, params, prompt, vectors, examples)[0]
-        return chain_of_thought(model, params, prompt, vectors, examples).answers[0]
 
-    # A few prompts at a time: what is made of them stays in a core's cache.
-    return jax.lax.map(one, prompts, batch_size=AT_ONCE)
+@cache
+def _decoder(size: int, direct: bool) -> Any:
+    """The program that decodes some parts of a batch. Each is cut out when its turn comes, and what is made of it stays
+    in a core's cache."""
+    def decode(model: Any, params: Any, prompts: ChainPrompt, vectors: Array, begins: Array) -> Array:
+        examples = ((prompts.step.shape[1] - 1) // (prompts.chain.shape[1] - 1),)
+
+        def one(prompt: ChainPrompt) -> Array:
+            if direct:
+                return at_once(model, params, prompt, vectors, examples)[0]
+            return chain_of_thought(model, params, prompt, vectors, examples).answers[0]
+
+        def part(begin: Array) -> Array:
+            return jax.vmap(one)(jax.tree.map(lambda field: jax.lax.dynamic_slice_in_dim(field, begin, size), prompts))
+
+        return jax.lax.map(part, begins)
+
+    return decode
 
 
 def majority_vote(prompt: ChainPrompt, patterns: int, lengths: tuple[int, ...]
