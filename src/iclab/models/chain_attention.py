@@ -38,8 +38,9 @@ class ChainSeen(NamedTuple):
 class ChainAttention:
     """`F = sum_i W_V p~_i softmax_i(p~_i^T W p~_query)` over all columns but the query's own (li2024cot, eq. 2).
 
-    Differs from the paper: keys carry the position code, as in its eq. 10 (in eq. 2 they do not, and no step could be
-    told from another; `key_positions` false is that reading).
+    Differs from the paper: keys carry the position code, as in its eq. 10. In eq. 2 they do not; `key_positions` false
+    is that reading, with which attention never leaves the other steps (after 200 steps of training 0.12 lies there,
+    instead of 0.003).
     """
 
     key_positions: bool = True

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
@@ -41,6 +40,8 @@ AXES: dict[str, dict[str, tuple[float, ...]]] = {
 }
 LENGTHS = {"alpha'": SHORT, "tau": SHORT, "rho": LONG}
 NEEDED, NEAR = 0.05, 0.02
+MORE = 4
+"""So many times the prompts at the default setting: the vote has many ties, whose chance must average out."""
 JUDGED = (4, 8, 16, 32)
 STATEMENT = "The number of examples that a chain of thought needs falls with alpha', tau and rho."
 
@@ -71,22 +72,16 @@ def measure(lab: Lab) -> dict[str, Axis]:
         AXES[lab.scale].items(), errors(lab, "examples", parts), strict=True)}
 
 
-def at_default(found: dict[str, Axis], lengths: Sequence[int]) -> ChainErrors:
+def at_default(lab: Lab, lengths: Sequence[int]) -> ChainErrors:
     """Errors at the default setting, with these numbers of examples; axes are (models, lengths)."""
-    axis = found["tau"]
-    at = [axis.lengths.index(length) for length in lengths]
-    return ChainErrors(*(part[:, axis.values.index(TAU)][:, at] for part in axis.errors))
+    part = asked(lab, models(lab), [default_test()], SHORT)
+    found = errors(lab, "default", [part._replace(prompts=MORE * part.prompts)])[0]
+    return ChainErrors(*(values[:, 0, [SHORT.index(length) for length in lengths]] for values in found))
 
 
 def counts(found: dict[str, Axis]) -> dict[str, Counts]:
     """Examples needed by a chain of thought."""
     return {axis: needed_examples(part.lengths, part.errors.cot, NEEDED) for axis, part in found.items()}
-
-
-def beside_vote(found: dict[str, Axis]) -> Float[np.ndarray, "seeds lengths"]:
-    """Error less that of the ideal vote at the default setting."""
-    default = at_default(found, JUDGED)
-    return default.cot - default.vote
 
 
 def shares_of_order(needed: dict[str, Counts], found: dict[str, Axis], which: str) -> dict[str, Counts]:
@@ -108,9 +103,9 @@ def falling_checks(needed: dict[str, Counts], shares: dict[str, Counts], x: dict
     return judged
 
 
-def checks(found: dict[str, Axis]) -> list[Check]:
-    """The rule above."""
-    beside = [seed_interval(values) for values in beside_vote(found).T]
+def checks(found: dict[str, Axis], default: ChainErrors) -> list[Check]:
+    """The rule above; `default` is at the default setting with `JUDGED` examples."""
+    beside = [seed_interval(values) for values in (default.cot - default.vote).T]
     near = [Check.of(f"error less that of the ideal vote, {examples} examples", one, relation, limit)
             for examples, one in zip(JUDGED, beside, strict=True) for relation, limit in (("<=", NEAR), (">=", -NEAR))]
     needed = counts(found)
@@ -120,8 +115,8 @@ def checks(found: dict[str, Axis]) -> list[Check]:
 
 def run(lab: Lab) -> Outcome:
     """Judge the claim and draw the laws."""
-    found, size = measure(lab), SIZES[lab.scale]
-    needed, judged = counts(found), checks(found)
+    found, size, default = measure(lab), SIZES[lab.scale], at_default(lab, JUDGED)
+    needed, judged = counts(found), checks(found, default)
     test = default_test(prompt_length=max(JUDGED))
     claim = Claim(id="cot.examples", statement=STATEMENT, place="li2024cot, theorem 2, figure 2", checks=judged,
                   conditions=theorem2_conditions(a_run(size.steps), test), seeds=lab.seeds(size.seeds),
@@ -134,7 +129,7 @@ def run(lab: Lab) -> Outcome:
                         [power_panel(axis, found[axis].values, {"softmax": values}, EXAMPLES_EXPONENT)
                          for axis, values in needed.items()], "", "examples needed", log_x=True, log_y=True)
     rows = [power_row(axis, found[axis].values, values, EXAMPLES_EXPONENT) for axis, values in needed.items()]
-    near = np.abs(beside_vote(found).mean(axis=0)).max()
+    near = np.abs((default.cot - default.vote).mean(axis=0)).max()
     most = max(part.max() for part in shares_of_order(needed, found, "cot").values())
     quality = quality_of(test)
     return Outcome(

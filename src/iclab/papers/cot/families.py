@@ -10,7 +10,7 @@ from __future__ import annotations
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.figures.style import NAMES
 from iclab.models import ChainEmbedding, GatedAttention
-from iclab.papers.cot.examples import at_default, measure
+from iclab.papers.cot.examples import at_default
 from iclab.papers.cot.settings import a_run, default_test
 from iclab.papers.cot.trained import asked, errors
 from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
@@ -37,7 +37,7 @@ def run(lab: Lab) -> Outcome:
     members, steps = MEMBERS[lab.scale], STEPS[lab.scale]
     trained = lab.train([one for member in members for one in per_seed(member_run(member, steps), lab.seeds(SEEDS))])
     packs = [trained[i * SEEDS:(i + 1) * SEEDS] for i in range(len(members))]
-    test, softmax = default_test(prompt_length=max(LENGTHS)), at_default(measure(lab), LENGTHS)
+    test, softmax = default_test(prompt_length=max(LENGTHS)), at_default(lab, LENGTHS)
     measured = errors(lab, "families", [asked(lab, some, [test], LENGTHS) for some in packs])
     found = {"softmax": (softmax.cot, softmax.icl)}
     found |= {name: (one.cot[:, 0], one.icl[:, 0]) for name, one in zip(members, measured, strict=True)}

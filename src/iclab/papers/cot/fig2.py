@@ -30,7 +30,7 @@ def run(lab: Lab) -> Outcome:
                         "Against the number of test examples, one setting varied at a time, the others alpha' 0.8, "
                         "tau 0.5, rho 0.8; dotted: the ideal majority vote over the matching examples.",
                         [panel(axis, part) for axis, part in found.items()], "test examples", "error", log_x=True)
-    default = at_default(found, (8,))
+    default = at_default(lab, (8,))
     gap = max(float(np.abs(part.errors.cot - part.errors.vote).mean(axis=0).max()) for part in found.values())
     return Outcome(
         shown="Error of the trained model when it reasons step by step, for more and more examples.",
