@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import iclab
-from iclab.models import GPT2, GatedAttention, LabelEmbedding, SoftmaxMLP
+from iclab.models import GPT2, ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
 from iclab.notation import NOTATION
-from iclab.prompts import ArrayPrompts, Classification
+from iclab.prompts import ArrayPrompts, Chain, Classification
 from iclab.specs import field_help
 from iclab.training import Run, Training
 
@@ -20,7 +20,8 @@ SOURCE = Path(iclab.__file__).parent
 ORDER = ["errors", "parallel", "specs", "fields", "notation", "prompts", "models", "probes", "training", "theory",
          "runs", "figures", "papers", "report", "bench", "commands", "cli"]
 FILES = sorted(SOURCE.rglob("*.py"))
-SPECS = [Classification, ArrayPrompts, GatedAttention, SoftmaxMLP, GPT2, LabelEmbedding, Training, Run]
+SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
+         ChainEmbedding, Training, Run]
 
 
 def room(path):

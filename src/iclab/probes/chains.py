@@ -61,16 +61,18 @@ class Asked(NamedTuple):
     lengths: tuple[int, ...]
     prompts: int
     """How many of a test, rounded up to a multiple of 100."""
+    seed: int | None = None
+    """Seed of the prompts; none: each run draws them with its own."""
 
 
-def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000
-                 ) -> ChainErrors:
+def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000,
+                 seed: int | None = None) -> ChainErrors:
     """Errors of trained runs on chain prompts, with only the last n examples of each, for every n in `lengths`.
 
-    Each run draws its prompts with its own seed, the same random bits in every test; `count` is rounded up to a
-    multiple of 100.
+    Prompts are drawn with `seed`, or for each run with its own, the same random bits in every test; `count` is rounded
+    up to a multiple of 100.
     """
-    return all_chain_errors([Asked(models, tests, tuple(lengths), count)])[0]
+    return all_chain_errors([Asked(models, tests, tuple(lengths), count, seed)])[0]
 
 
 def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
@@ -88,7 +90,8 @@ def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
     def work(job: tuple[int, int, int]) -> ChainErrors:
         part = asked[job[0]]
         model, test = part.models[job[1]], part.tests[job[2]]
-        keys = batch_keys(model.run.init_seed, -(-part.prompts // TEST_BATCH))
+        seed = model.run.init_seed if part.seed is None else part.seed
+        keys = batch_keys(seed, -(-part.prompts // TEST_BATCH))
         args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (model.run.model, model.params, test, keys))
         return jax.tree.map(np.asarray, _compiled.of(judged(part.lengths), *args)(*args))
 

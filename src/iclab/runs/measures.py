@@ -9,10 +9,14 @@ import numpy as np
 
 from iclab.errors import SpecError
 from iclab.probes import bayes_predictor, information_floor, measure_error
+from iclab.probes.chains import ChainErrors, chain_errors
 from iclab.probes.errors import average, wrong_and_hinge
 from iclab.training import Trained
 
-MEASURES = ("error", "hinge", "loss", "floor", "bayes")
+OF_KIND = {"labels": ("error", "hinge", "loss", "floor", "bayes"),
+           "chain": ("cot", "cot_answer", "icl", "vote", "vote_icl", "loss")}
+"""What can be measured on prompts of each kind."""
+MEASURES = tuple(dict.fromkeys(name for names in OF_KIND.values() for name in names))
 FROM_OUTPUTS = ("error", "hinge")
 BOOKKEEPING = ("seed", "status", "reason", "sweep", "run", "trial", "test_prompts", "seconds", "started", "finished",
                "fields")
@@ -29,6 +33,7 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
     found = []
     for number, test in enumerate(tests):
         values: dict[str, Any] = {}
+        reasoned: ChainErrors | None = None
         for name in names:
             if callable(name):
                 for mine, value in (_own(name, trained, test, seed) if sound else {}).items():
@@ -39,6 +44,10 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
                 values[name] = outputs[number, FROM_OUTPUTS.index(name)]
             elif name == "loss":
                 values[name] = trained.loss[-1]
+            elif name in OF_KIND["chain"]:
+                reasoned = reasoned or (chain_errors([trained], [test], [test.prompt_length], count=prompts, seed=seed)
+                                        if sound else None)
+                values[name] = np.nan if reasoned is None else getattr(reasoned, name)[0, 0, 0]
             elif name == "floor":
                 values[name] = information_floor(test)
             else:

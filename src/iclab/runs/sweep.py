@@ -13,7 +13,7 @@ import numpy as np
 from iclab.errors import SpecError, require
 from iclab.fields import flat, hint_of, kinds, with_fields
 from iclab.probes.errors import TEST_BATCH
-from iclab.runs.measures import MEASURES
+from iclab.runs.measures import MEASURES, OF_KIND
 from iclab.runs.store import key, run_id
 from iclab.runs.versions import code_version, modules_of, own_source
 from iclab.specs import canonical, function_name, replace
@@ -190,6 +190,10 @@ class Sweep:
         changes = {k.removeprefix(TEST): v for k, v in point.items() if k.startswith(TEST)}
         start = run.prompts if isinstance(self.test, Mapping) else self.test
         test = with_fields(start, {**given, **changes}, PARTS, TEST)
+        kind = getattr(test, "kind", "labels")
+        for name in self.measure:
+            require(callable(name) or name in OF_KIND[kind], "measure", name,
+                    f"be a function, or for {kind} one of {', '.join(OF_KIND[kind])}")
         require(test.dimension == run.prompts.dimension, "test.dimension", test.dimension,
                 f"be that of the training prompts, {run.prompts.dimension}")
         return run, test
