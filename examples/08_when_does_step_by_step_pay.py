@@ -1,8 +1,8 @@
 """When does it pay to reason step by step? Chains whose examples slip into one rival, more and more often.
 
-All three steps are alike: right with probability 0.72, else mostly the pattern next to the right one. The more the slips
-pile up on one wrong answer, the sooner that answer outnumbers the right one at the end of the chain (Condition 1 fails),
-although every single step is right more often than not. Takes 15 seconds.
+All three steps are alike: right with probability 0.72, else mostly the pattern next to the right one. The more the
+slips pile up on one wrong answer, the sooner that answer outnumbers the right one at the end of the chain (Condition 1
+fails), although every single step is right more often than not. Takes 15 seconds.
 """
 
 import sys
@@ -27,7 +27,8 @@ def main():
         errors = chain_errors(models, [test], [8, 32, 128], count=500)
         said = quality(matrices)
         cot, icl = (part[:, 0].mean(axis=0) for part in (errors.cot_answer, errors.icl))
-        print(f"rival {rival:.2f}: tau {said.tau:.2f} rho {said.rho:.2f}, tau_o {said.tau_o:.2f} rho_o {said.rho_o:.2f}, "
+        print(f"rival {rival:.2f}: tau {said.tau:.2f} rho {said.rho:.2f}, tau_o {said.tau_o:.2f} rho_o "
+              f"{said.rho_o:.2f}, "
               f"Condition 1 {'holds' if said.condition_one else 'fails'}; with 8, 32, 128 examples "
               f"CoT {np.round(cot, 3)} ICL {np.round(icl, 3)}")
         found[rival] = float(cot[-1]), float(icl[-1])

@@ -64,6 +64,13 @@ def test_large_irrelevant_patterns_confuse_gpt2(monkeypatch):
     assert max(errors[0.5]) < min(errors[5.0])
 
 
+def test_step_by_step_pays_when_slips_pile_up(monkeypatch):
+    errors = load("08", 150, monkeypatch).main()
+    assert all(cot < 0.02 for cot, _ in errors.values())
+    assert errors[0.05][1] < 0.02
+    assert errors[0.27][1] > 0.5
+
+
 def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():
     from iclab import read_sweep
 

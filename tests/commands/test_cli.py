@@ -89,6 +89,19 @@ def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
     (["train", "--resume", "x.safetensors", "--init-seed", "3"], "cannot be given with --resume"),
     (["eval", "absent.safetensors"], "checkpoint must be an existing file, got 'absent.safetensors'"),
     (["eval"], "checkpoint"),
+    (["chain", "--tau", "0.9"], "tau must be in [0.0456, 0.833] when rho is 0.8"),
+    (["chain", "--tau-o", "0.4", "--rho-o", "0.9"], "tau_o must be in [0.542, 0.899] when rho_o is 0.9 with Condition "
+                                                    "1"),
+    (["chain", "--tau-o", "0.4"], "rho-o must be given with tau-o"),
+    (["chain", "--tau-o", "0.4", "--rho-o", "0.1", "--rho", "0.3"], "rho cannot be given with tau-o"),
+    (["chain", "--tau-o", "0.4", "--rho-o", "0.1", "--condition-one", "perhaps"], "condition-one must be true or "
+                                                                                  "false"),
+    (["chain", "--matrices", "absent.json"], "matrices must be a file that exists, got 'absent.json'"),
+    (["chain", "--matrices", "absent.json", "--steps", "3"], "steps cannot be given with matrices"),
+    (["chain", "--examples", "0"], "examples must be a whole number >= 1, got 0"),
+    (["chain", "--steps", "0"], "steps must be a whole number >= 1, got 0"),
+    (["chain", "--matching-fraction", "0"], "matching_fraction must be in (0, 1], got 0.0"),
+    (["chain", "--models", "1"], "models must be at least 2"),
 ])
 def test_bad_input_is_one_line_and_code_2(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -98,6 +111,30 @@ def test_bad_input_is_one_line_and_code_2(arguments, message, capsys, tmp_path, 
     assert printed.err.count("\n") == 1
     assert "Traceback" not in printed.err
     assert not list(tmp_path.iterdir())
+
+
+def test_chain_predicts_and_measures(tmp_path, capsys):
+    """Matrices of one's own, and what is computed of them, as JSON and as a table."""
+    path = tmp_path / "matrices.json"
+    path.write_text(json.dumps([[[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]],
+                                [[0.2, 0.1, 0.7], [0.7, 0.2, 0.1], [0.1, 0.7, 0.2]]]))
+    small = ["--matrices", str(path), "--models", "2", "--prompts", "100", "--training-steps", "20", "--examples", "5",
+             "--store", str(tmp_path / "store")]
+    assert main(["chain", "--json", *small]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["quality"]["tau"] == pytest.approx(0.56)
+    assert found["quality"]["tau_o"] == pytest.approx(0.1 * 0.2 + 0.8 * 0.7 + 0.1 * 0.1)
+    assert found["quality"]["condition_one"] is True
+    assert found["theory"]["winner"] in ("CoT", "ICL")
+    assert 0 <= found["measured"]["icl"]["mean"] <= 1
+    assert main(["chain", *small]) == 0
+    printed = capsys.readouterr().out
+    assert "Condition 1: yes" in printed
+    assert "predicted: " in printed
+    assert "note: " in printed  # f_2 f_1 of three patterns leads back to the start
+    path.write_text("[[[0.5, 0.5], [0.3, 0.7]]]")
+    assert main(["chain", "--matrices", str(path)]) == 2
+    assert "transitions[0][0] must have one most likely pattern" in capsys.readouterr().err
 
 
 def test_an_interruption_is_quick_and_keeps_the_steps(tmp_path):

@@ -10,6 +10,9 @@ import pytest
 
 from iclab import GPT2, IclabError
 from iclab.papers import entries
+from iclab.papers.cot import families as cot_families
+from iclab.papers.cot import iterations as cot_iterations
+from iclab.papers.cot import settings as cot_settings
 from iclab.papers.entries import Lab, Size, all_entries, chosen_entries
 from iclab.papers.icl import alpha as icl_alpha
 from iclab.papers.icl import baselines as icl_baselines
@@ -53,6 +56,11 @@ def shrink(monkeypatch):
     monkeypatch.setitem(icl_tasks.SEEDS, "quick", 2)
     monkeypatch.setitem(icl_tasks.STEPS, "quick", 50)
     monkeypatch.setitem(icl_baselines.FITTED, "quick", (5, 5))
+    monkeypatch.setitem(cot_settings.SIZES, "quick", Size(seeds=2, steps=100, prompts=100))
+    monkeypatch.setitem(cot_iterations.SEEDS, "quick", 2)
+    monkeypatch.setattr(cot_iterations, "STEPS", 100)
+    monkeypatch.setattr(cot_families, "SEEDS", 2)
+    monkeypatch.setitem(cot_families.STEPS, "quick", 50)
     monkeypatch.setitem(deep.DEEP, "quick", Size(seeds=2, steps=100, prompts=500))
     monkeypatch.setitem(window.STEPS, "quick", 100)
     monkeypatch.setitem(attack.EFFORT, "quick", {"steps": 3, "starts": 1, "searched": 64, "count": 500})

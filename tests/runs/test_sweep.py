@@ -5,7 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclab import Classification, Draws, IclabError, Run, SpecError, Sweep, read_sweep, replace
+from iclab import (
+    Chain,
+    ChainAttention,
+    Classification,
+    Draws,
+    IclabError,
+    Run,
+    SpecError,
+    Sweep,
+    Training,
+    chain_test,
+    read_sweep,
+    replace,
+)
+from iclab.prompts.transitions import weak_step
 from iclab.runs.packs import make_packs, one_each
 
 FILE = """
@@ -191,3 +205,20 @@ def replace_trial(trial, **changes):
     import dataclasses
 
     return dataclasses.replace(trial, **changes)
+
+
+def test_chains_are_measured_by_their_own_names():
+    base = Run(model=ChainAttention(), prompts=Chain(dimension=9, patterns=6, prompt_length=4),
+               training=Training(steps=20, batch_size=18, learning_rate=10.0, loss="squared", record_every=10))
+    test = chain_test(base.prompts, patterns=4, transitions=weak_step(0.5, 0.7, patterns=4), prompt_length=4)
+    sweep = Sweep(base=base, test=test, grid={"test.matching_fraction": [0.4, 0.9]}, prompts=500,
+                  measure=("cot", "icl", "vote", "loss"))
+    frame = sweep.run().frame
+    assert frame["status"].to_list() == ["trained"] * 2
+    for name in ("cot", "icl", "vote"):
+        few, many = frame[name].to_list()
+        assert 0 < many < few < 1
+    with pytest.raises(SpecError, match=r"measure must be a function, or for chain one of cot, .*, got 'error'"):
+        Sweep(base=base, test=test, grid={"test.matching_fraction": [0.4]}, measure=("error",)).trials()
+    with pytest.raises(SpecError, match=r"measure must be a function, or for labels one of error, .*, got 'cot'"):
+        Sweep(base=Run(), measure=("cot",), grid={"training.learning_rate": [1.0]}).trials()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
+from iclab.errors import IclabError
 from iclab.probes import bayes_predictor, information_floor, measure_error
 from iclab.prompts import Classification
 from iclab.training import load_checkpoint
@@ -20,6 +21,10 @@ def main(arguments: list[str]) -> None:
     add_spec(parser, Classification(), "test.", otherwise="as in training")
     options = vars(parser.parse_args(arguments))
     trained = load_checkpoint(options["checkpoint"])
+    if getattr(trained.run.prompts, "kind", "labels") != "labels":
+        raise IclabError(f"checkpoint must hold a model that predicts labels, got {options['checkpoint']!r}, which "
+                         f"reads "
+                         "chains; iclab.chain_errors measures it")
     test = read_spec(trained.run.prompts, options, "test.")
     if test.dimension != trained.run.prompts.dimension:
         parser.error(f"test.dimension must be that of the model, {trained.run.prompts.dimension}, got {test.dimension}")

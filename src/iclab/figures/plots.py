@@ -113,8 +113,10 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
             if log_x:
                 axis.set_xscale("log")
                 if len(panel.x) <= 9:
-                    axis.set_xticks(list(panel.x), [f"{value:g}" for value in panel.x])
+                    axis.set_xticks(list(panel.x), [f"{value:.3g}" for value in panel.x])
                     axis.minorticks_off()
+            elif len(panel.x) <= 6 and all(float(value).is_integer() for value in panel.x):
+                axis.set_xticks(list(panel.x))
             if log_y and any(np.isfinite(curve.values).any() for curve in panel.curves):
                 axis.set_yscale("log")
                 axis.yaxis.set_major_formatter(LogFormatter())

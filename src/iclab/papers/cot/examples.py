@@ -40,7 +40,7 @@ AXES: dict[str, dict[str, tuple[float, ...]]] = {
 }
 LENGTHS = {"alpha'": SHORT, "tau": SHORT, "rho": LONG}
 NEEDED, NEAR = 0.05, 0.02
-MORE = 4
+MORE = {"quick": 4, "full": 2}
 """So many times the prompts at the default setting: the vote has many ties, whose chance must average out."""
 JUDGED = (4, 8, 16, 32)
 STATEMENT = "The number of examples that a chain of thought needs falls with alpha', tau and rho."
@@ -75,7 +75,7 @@ def measure(lab: Lab) -> dict[str, Axis]:
 def at_default(lab: Lab, lengths: Sequence[int]) -> ChainErrors:
     """Errors at the default setting, with these numbers of examples; axes are (models, lengths)."""
     part = asked(lab, models(lab), [default_test()], SHORT)
-    found = errors(lab, "default", [part._replace(prompts=MORE * part.prompts)])[0]
+    found = errors(lab, "default", [part._replace(prompts=MORE[lab.scale] * part.prompts)])[0]
     return ChainErrors(*(values[:, 0, [SHORT.index(length) for length in lengths]] for values in found))
 
 
