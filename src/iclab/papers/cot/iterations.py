@@ -71,9 +71,9 @@ def steps_to(models: dict[tuple[str, float, int], list[Trained]], scale: str) ->
             for axis, values in AXES[scale].items()}
 
 
-def first_stages(models: dict[tuple[str, float, int], list[Trained]], scale: str) -> Counts:
+def first_stages(models: dict[tuple[str, float, int], list[Trained]], fractions: tuple[float, ...]) -> Counts:
     """When attention on other steps has died (`cot.dynamics`), by alpha."""
-    return np.stack([stages(models["alpha", value, 20]).first for value in AXES[scale]["alpha"]], axis=1)
+    return np.stack([stages(models["alpha", value, 20]).first for value in fractions], axis=1)
 
 
 def lengths_for(models: dict[tuple[str, float, int], list[Trained]], scale: str) -> Counts | None:
@@ -122,7 +122,9 @@ def run(lab: Lab) -> Outcome:
                   settings={"base": to_json(base), "target loss": TARGET},
                   runs=[str(run_id(m.run)) for some in models.values() for m in some], scale=lab.scale)
     rows = [power_row(axis, axes[axis], values, ITERATION_EXPONENTS[axis]) for axis, values in counts.items()]
-    rows.append(power_row("alpha, first stage", axes["alpha"], first_stages(models, lab.scale), -1.0))
+    fractions = FRACTIONS[lab.scale] or axes["alpha"]
+    rows.append(power_row("alpha, first stage", fractions, first_stages(models, fractions),
+                          ITERATION_EXPONENTS["alpha"]))
     if lengths is not None:
         rows.append(power_row("alpha, l_tr", FRACTIONS[lab.scale], lengths, LENGTH_EXPONENT))
     return Outcome(
