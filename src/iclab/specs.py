@@ -63,7 +63,7 @@ def spec(cls: type[T]) -> type[T]:
             value = getattr(self, field.name)
             if field.metadata.get("rows") and isinstance(value, (list, np.ndarray)):
                 object.__setattr__(self, field.name, tuple(tuple(float(x) for x in row) for row in value))
-            if field.metadata.get("encode") and isinstance(value, (list, np.ndarray)):
+            if field.metadata.get("encode") and isinstance(value, (list, tuple, np.ndarray)):
                 object.__setattr__(self, field.name, _nested(value))
         if is_concrete(self) and hasattr(self, "check"):
             self.check()

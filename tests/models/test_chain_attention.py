@@ -52,7 +52,7 @@ def test_start_is_normal_of_the_given_size():
     assert float(W.std()) == pytest.approx(0.01, rel=0.05)
 
 
-@pytest.mark.parametrize("member", ["linear", "mamba", "gated_retention", "gla"])
+@pytest.mark.parametrize("member", ["linear", "mamba", "gla"])
 def test_the_gated_family_reads_chains_and_forgets_nothing_before_the_first_column(float64, member):
     """The sum equals the recurrence, and empty columns in front do not matter."""
     model = GatedAttention(member=member, init_scale=0.5, embedding=ChainEmbedding(steps=K))

@@ -61,6 +61,11 @@ def lab(models, tmp_path, monkeypatch):
     for module in (examples, icl, condition1):
         monkeypatch.setattr(module, "models", lambda lab: models[lab.kind])
     monkeypatch.setattr(condition1, "LONG", (1, 256))
+    short = (1, *examples.JUDGED)
+    monkeypatch.setattr(examples, "LENGTHS", {"alpha'": short, "tau": short})
+    monkeypatch.setattr(icl, "EXAMPLES", 32)
+    for module in ("examples", "icl", "settings", "trained"):
+        monkeypatch.setattr(f"iclab.papers.cot.{module}.SHORT", short)
 
     def of(kind, prompts=100):
         sizes = {"quick": Size(seeds=4, steps=STEPS, prompts=prompts)}
@@ -121,6 +126,16 @@ def test_condition1(lab, monkeypatch):
         assert any("CoT" in name for name in failing(condition1.checks(condition1.measure(lab(kind))))), kind
 
 
+def test_what_is_said_of_settings_that_never_reach_the_target():
+    assert "constant 0.60 is enough" in examples.enough({"tau": np.array([[0.5, 0.6]])})
+    assert "1 of 2 settings and seeds never reached" in examples.enough({"tau": np.array([[np.nan, 0.6]])})
+
+
+def test_columns_that_lead_back_get_less_attention(models):
+    assert (condition1.weight_of_own(models["trained"]) < 0.9).all()
+    np.testing.assert_allclose(condition1.weight_of_own(models["untrained"]), 1.0, atol=0.02)
+
+
 def test_iterations(models):
     """The law passes; no dependence, or a loss that never falls, does not."""
     axes = iterations.AXES["full"]
@@ -160,6 +175,7 @@ def test_the_theorems_conditions_and_orders():
     without = default_test(transitions=same_steps(0.4, 0.1, condition_one=False))
     assert prediction(without, 20).icl == np.inf
     assert prediction(without, 20).winner == "CoT"
+    assert prediction(replace(test, transitions=None), 20).winner == "neither"
 
 
 def test_compare_finds_who_wins_and_says_what_the_theorems_do_not_see():

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from iclab import Chain, ChainAttention, SpecError, chain_errors, chain_test, reason
+from iclab import Chain, ChainAttention, Classification, SpecError, chain_errors, chain_test, reason, replace
 from iclab.models.chain_attention import ChainParams
 from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
 from iclab.prompts.chain import ChainPrompt
-from iclab.prompts.transitions import weak_step
+from iclab.prompts.transitions import exact_transitions, weak_step
 
 TRAINING = Chain(dimension=9, patterns=6, prompt_length=5)
 TEST = chain_test(TRAINING, patterns=4, transitions=weak_step(0.4, 0.5, patterns=4), noise_norm=0.2)
@@ -121,22 +121,34 @@ def test_reason_decodes_a_whole_batch():
 
 def test_errors_are_those_of_the_answers():
     """Sharp weights on exact examples never err when an example matches; the vote neither."""
-    exact = chain_test(TRAINING, patterns=4, matching_fraction=1.0, noise_norm=None)
-    trained = SimpleNamespace(run=SimpleNamespace(model=MODEL, init_seed=0),
+    exact = replace(TEST, matching_fraction=1.0, transitions=exact_transitions(K, 4))
+    trained = SimpleNamespace(run=SimpleNamespace(model=MODEL, prompts=TRAINING, init_seed=0),
                               params=ChainParams(np.diag([9.0] * D + [0.0] * D + [30.0] * K).astype("f")))
-    found = chain_errors([trained], [exact], [1, 5], count=100)
+    found = chain_errors([trained], [exact], LENGTHS, count=100)
     assert found.steps.shape == (1, 1, 2, K)
     for part in found:
         np.testing.assert_array_equal(part, 0)
     blind = SimpleNamespace(run=trained.run, params=ChainParams(np.zeros((2 * D + K, 2 * D + K), "f")))
-    wrong = chain_errors([blind], [TEST], [5], count=200)
+    wrong = chain_errors([blind], [TEST], LENGTHS, count=100)
     assert wrong.cot.mean() > wrong.vote.mean() + 0.1
     np.testing.assert_allclose(wrong.cot, wrong.steps.mean(axis=-1))
     np.testing.assert_allclose(wrong.cot_answer, wrong.steps[..., -1])
 
 
 def test_bad_tests_are_refused():
-    with pytest.raises(SpecError, match=r"lengths must lie in \[1, 5\], got \[6\]"):
-        chain_errors([None], [TEST], [6])
-    with pytest.raises(SpecError, match="partly_solved must be false in a test, got True"):
-        chain_errors([None], [TRAINING], [2])
+    model = SimpleNamespace(run=SimpleNamespace(model=MODEL, prompts=TRAINING, init_seed=0), params=a_model())
+    longer = chain_test(Chain(dimension=D, patterns=6, prompt_length=5, reasoning_steps=4))
+    wider = chain_test(Chain(dimension=8, patterns=6, prompt_length=5))
+    for tests, lengths, said in (([TEST], [6], r"lengths must lie in \[1, 5\], got \[6\]"),
+                                 ([TRAINING], [2], "partly_solved must be false in a test, got True"),
+                                 ([longer], [2], "reasoning_steps must be those of the model, 3, got 4"),
+                                 ([wider], [2], "dimension must be that of the model, 9, got 8"),
+                                 ([Classification()], [2], "test must be chain prompts, got 'Classification'"),
+                                 ([], [2], "tests must be at least one"), ([TEST], [], "lengths must be at least one")):
+        with pytest.raises(SpecError, match=said):
+            chain_errors([model], tests, lengths)
+    vectors = TEST.pattern_vectors()
+    with pytest.raises(SpecError, match="prompts must be of a test"):
+        reason(model, TRAINING.sample(0, 18), vectors)
+    with pytest.raises(SpecError, match="vectors must be patterns of dimension 9"):
+        reason(model, TEST.sample(0, 18), vectors[:, :3])

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from iclab import Chain, ChainAttention, ChainEmbedding, Run, SpecError, Training, replace
+from iclab import Chain, ChainAttention, ChainEmbedding, Run, SoftmaxMLP, SpecError, Training, replace
 from iclab.prompts.chain import chain_test, random_mixtures
 from iclab.prompts.transitions import weak_step
 from iclab.specs import canonical, from_json, to_json
@@ -111,6 +111,19 @@ def test_examples_go_wrong_by_their_matrices():
             at, here = at & right, target
 
 
+def test_training_prompts_with_errors_start_at_every_place():
+    """Exact from place 0, unsure from all others: a query that always started there would see no error."""
+    A = np.full((3, 4, 4), 0.2)
+    A[:, range(4), [1, 2, 3, 0]] = 0.4
+    A[0, 0] = np.eye(4)[1]
+    unsure = Chain(dimension=9, patterns=4, prompt_length=20, matching_fraction=0.9, transitions=A)
+    made = unsure.sample(0, 1200).numpy()
+    first, matching = made.step == 0, made.pattern == made.chain[:, :1]
+    first[:, -3:] = False  # the query's own
+    right = (made.answer == made.chain[:, 1:2])[first & matching]
+    assert right.mean() == pytest.approx((1.0 + 3 * 0.4) / 4, abs=0.03)
+
+
 def test_specs_that_differ_in_matrices_share_a_program():
     a, b = (chain_test(TRAINING, patterns=4, transitions=weak_step(tau, 0.7, patterns=4)) for tau in (0.4, 0.5))
     assert jax.tree.structure(a) == jax.tree.structure(b)
@@ -118,6 +131,19 @@ def test_specs_that_differ_in_matrices_share_a_program():
     assert canonical(from_json(to_json(a), {"Chain": Chain})) == canonical(a)
     listed = replace(a, transitions=np.array(a.transitions))
     assert canonical(listed) == canonical(a)
+    parts = replace(a, transitions=tuple(np.array(matrix) for matrix in a.transitions))
+    assert canonical(parts) == canonical(a)
+    assert parts == a
+
+
+def test_matrices_may_have_more_steps_than_patterns():
+    Chain(dimension=9, patterns=3, reasoning_steps=4, transitions=weak_step(0.3, 0.5, steps=4, patterns=3))
+    assert chain_test(Chain(dimension=6, patterns=6), patterns=6).noise_norm is None
+    assert chain_test(TRAINING, patterns=4, pattern_mixtures=None).pattern_mixtures is None
+    with pytest.raises(SpecError, match=r"patterns must be a whole number >= 2, got 2\.5"):
+        chain_test(TRAINING, patterns=2.5)
+    with pytest.raises(SpecError, match="pattern_mixtures must be rows of numbers, got 3"):
+        Chain(pattern_mixtures=3)
 
 
 @pytest.mark.parametrize(("changes", "said"), [
@@ -141,6 +167,8 @@ def test_a_model_must_read_the_kind_of_prompts_it_is_given():
         Run(prompts=Chain(), training=squared)
     with pytest.raises(SpecError, match=r"model\.embedding.steps must be the prompts' reasoning_steps = 3, got 2"):
         Run(model=ChainAttention(embedding=ChainEmbedding(steps=2)), prompts=Chain(), training=squared)
+    with pytest.raises(SpecError, match="embedding must be a LabelEmbedding"):
+        SoftmaxMLP(embedding=ChainEmbedding())
     with pytest.raises(SpecError, match=r"training\.loss must be squared for chains, got 'hinge'"):
         Run(model=ChainAttention(), prompts=Chain())
 

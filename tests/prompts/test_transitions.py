@@ -13,6 +13,7 @@ from iclab import SpecError
 from iclab.prompts.transitions import (
     circulant,
     exact_transitions,
+    one_rival,
     own_pattern_distance,
     quality,
     right_targets,
@@ -110,6 +111,24 @@ def test_a_users_matrices_are_checked():
                       ([[[1, 0], [1]]], "one size")):
         with pytest.raises(SpecError, match=said):
             quality(bad)
+
+
+def test_a_tie_of_answers_is_no_condition_one():
+    A = [[[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]],
+         [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.5, 0.25]]]
+    found = quality(A)
+    assert found.rho_o == pytest.approx(0)
+    assert not found.condition_one
+    assert 0 in found.failing
+
+
+def test_sizes_must_be_whole():
+    for make in (lambda: weak_step(0.5, 0.8, steps=2.5), lambda: one_rival(2, 0.7, 0.3),
+                 lambda: same_steps(0.4, 0.1, condition_one=True, distance=1.5)):
+        with pytest.raises(SpecError, match="must be a whole number"):
+            make()
+    with pytest.raises(SpecError, match="distance must be another: no matrices are without Condition 1"):
+        same_steps(0.3, 0.1, condition_one=False, steps=2, patterns=4, distance=2)
 
 
 def test_examples_without_error():

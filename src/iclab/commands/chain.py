@@ -107,7 +107,7 @@ def _read(name: str) -> Any:
         return json.loads(path.read_text())
     except FileNotFoundError:
         raise IclabError(f"matrices must be a file that exists, got {name!r}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise IclabError(f"matrices must be JSON, or a .npy array of numbers, got {name!r} ({error})") from None
 
 

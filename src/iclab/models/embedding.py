@@ -85,7 +85,7 @@ class ChainEmbedding:
 
     def check(self) -> None:
         require_count(self, "steps", 1)
-        require_range(self, "norm", 0, float("inf"), open_high=True)
+        require_range(self, "norm", 0, float("inf"), open_low=True, open_high=True)
 
     def width(self, dimension: int) -> int:
         """Coordinates of a column of the paper's matrix P, with its code."""

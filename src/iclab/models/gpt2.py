@@ -98,6 +98,8 @@ class GPT2:
     """How labels enter the columns."""
 
     def check(self) -> None:
+        require(self.embedding.kind == "labels", "embedding", type(self.embedding).__name__,
+                "be a LabelEmbedding: this model has one number to say")
         for field in ("layers", "heads", "size", "positions"):
             require_count(self, field, 1)
         require(self.size % self.heads == 0, "size", self.size, f"be a multiple of heads = {self.heads}")

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from iclab.errors import require
 from iclab.models.embedding import LabelEmbedding, aligned
 from iclab.prompts.context import Prompt
 from iclab.specs import number, part, require_count, require_range, spec
@@ -60,6 +61,8 @@ class SoftmaxMLP:
     """How labels enter the columns."""
 
     def check(self) -> None:
+        require(self.embedding.kind == "labels", "embedding", type(self.embedding).__name__,
+                "be a LabelEmbedding: this model has one number to say")
         require_count(self, "neurons", 2)
         if self.attention_size is not None:
             require_count(self, "attention_size", 1)

@@ -65,6 +65,16 @@ class Asked(NamedTuple):
     """Seed of the prompts; none: each run draws them with its own."""
 
 
+def check_test(run: Any, test: Any) -> None:
+    """A test of a run on chains must speak of the chains that its model reads, and leave the query unsolved."""
+    kind = getattr(test, "kind", "labels")
+    require(kind == "chain", "test", type(test).__name__, "be chain prompts")
+    require(not test.partly_solved, "partly_solved", test.partly_solved, "be false in a test")
+    steps, dimension = run.model.embedding.steps, run.prompts.dimension
+    require(test.reasoning_steps == steps, "reasoning_steps", test.reasoning_steps, f"be those of the model, {steps}")
+    require(test.dimension == dimension, "dimension", test.dimension, f"be that of the model, {dimension}")
+
+
 def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000,
                  seed: int | None = None) -> ChainErrors:
     """Errors of trained runs on chain prompts, with only the last n examples of each, for every n in `lengths`.
@@ -78,10 +88,14 @@ def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequenc
 def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
     """`chain_errors` of several groups side by side."""
     for part in asked:
+        for field in ("models", "tests", "lengths"):
+            require(len(getattr(part, field)) > 0, field, "none", "be at least one")
+        require(part.prompts >= 1, "count", part.prompts, "be at least 1")
         for test in part.tests:
+            for model in part.models:
+                check_test(model.run, test)
             require(min(part.lengths) > 0 and max(part.lengths) <= test.prompt_length, "lengths", list(part.lengths),
                     f"lie in [1, {test.prompt_length}]")
-            require(not test.partly_solved, "partly_solved", test.partly_solved, "be false in a test")
     places = [[(n, i, j) for i in range(len(part.models)) for j in range(len(part.tests))]
               for n, part in enumerate(asked)]
     # Jobs of different groups in turn: they need different programs, which so are compiled side by side.

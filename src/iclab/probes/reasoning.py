@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from iclab.errors import require
 from iclab.parallel import Compiled, default_workers, each
 from iclab.prompts.chain import ChainPrompt
 
@@ -94,12 +95,18 @@ def reason(trained: Any, prompts: ChainPrompt, vectors: Float[Array, "patterns d
            ) -> Int[np.ndarray, batch *steps]:
     """Decode a batch of test prompts with all their examples, compiled, every core its share of them: the pattern of
     every step, or, when `direct`, that of the answer given at once."""
+    require(np.ndim(prompts.x) == 3 and len(prompts.x) > 0, "prompts", np.shape(prompts.x), "be a batch")
+    K, columns, dimension = prompts.chain.shape[1] - 1, prompts.step.shape[1], prompts.x.shape[2]
+    require((columns - 1) % K == 0, "prompts", f"{columns} columns", f"be of a test: examples of {K} columns, a query")
+    require(trained.run.model.embedding.steps == K, "prompts", f"{K} steps", "have as many steps as the model")
+    require(np.ndim(vectors) == 2 and np.shape(vectors)[1] == dimension, "vectors", np.shape(vectors),
+            f"be patterns of dimension {dimension}")
     total = len(prompts.x)
     size = min(AT_ONCE, total)
     begins = np.minimum(np.arange(0, total, size), total - size)
     shares = np.array_split(begins, min(default_workers(), len(begins)))
     args = jax.tree.map(jnp.asarray, (trained.run.model, trained.params, prompts, vectors))
-    said = np.empty((total,) if direct else (total, prompts.chain.shape[1] - 1), np.int32)
+    said = np.empty((total,) if direct else (total, K), np.int32)
 
     def work(share: Int[np.ndarray, " parts"]) -> Int[np.ndarray, "parts size *steps"]:
         mine = (*args, jnp.asarray(share))

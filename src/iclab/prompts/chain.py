@@ -131,8 +131,8 @@ class Chain(Family):
         for field, least in (("dimension", 1), ("patterns", 2), ("reasoning_steps", 1), ("prompt_length", 1)):
             require_count(self, field, least)
         require(self.patterns <= self.dimension, "patterns", self.patterns, f"be at most dimension = {self.dimension}")
-        require(self.reasoning_steps < self.patterns, "reasoning_steps", self.reasoning_steps,
-                f"be below patterns = {self.patterns}, or a step would lead to where it began")
+        require(self.transitions is not None or self.reasoning_steps < self.patterns, "reasoning_steps",
+                self.reasoning_steps, f"be below patterns = {self.patterns}, or a step would lead to where it began")
         require_range(self, "matching_fraction", 0, 1, open_low=True)
         if self.noise_norm is not None:
             require_range(self, "noise_norm", 0, np.inf, open_high=True)
@@ -147,6 +147,8 @@ class Chain(Family):
             self._check_mixtures(self.pattern_mixtures)
 
     def _check_mixtures(self, mixtures: Matrix) -> None:
+        listed = isinstance(mixtures, tuple) and all(isinstance(row, tuple) for row in mixtures)
+        require(listed, "pattern_mixtures", mixtures, "be rows of numbers")
         lengths = {len(row) for row in mixtures}
         require(len(mixtures) == self.patterns and len(lengths) == 1, "pattern_mixtures",
                 f"{len(mixtures)} rows of {sorted(lengths)} numbers", f"be {self.patterns} rows of one length")
@@ -162,20 +164,23 @@ class Chain(Family):
         drawn = draw_bits(as_key(key), batch, -(-(self.patterns + per_example * self.prompt_length) // 4))
         ways = self.patterns * (self.reasoning_steps if self.partly_solved else 1)
         asked = ((jnp.arange(batch) + uniform23(drawn.batch)) * (ways / batch)).astype(jnp.int32)
-        return jax.vmap(self._course)(jnp.minimum(asked, ways - 1), jnp.concatenate(drawn.tokens, axis=1), drawn.key)
+        return jax.vmap(self._course)(jnp.minimum(asked, ways - 1), drawn.prompt, jnp.concatenate(drawn.tokens, axis=1),
+                                      drawn.key)
 
     def prompts(self, bits: Course) -> ChainPrompt:
         """The batch of prompts that go this course."""
         return jax.vmap(self._prompt)(bits)
 
-    def _course(self, asked: Int[Array, ""], words: UInt32[Array, " words"], key: Key) -> Course:
+    def _course(self, asked: Int[Array, ""], word: UInt32[Array, ""], words: UInt32[Array, " words"], key: Key
+                ) -> Course:
         """Where the chains of one prompt go in the order of the task, and which patterns these are."""
         M, K, examples = self.patterns, self.reasoning_steps, self.prompt_length
         order, starts, rest = jnp.split(words, [M, M + examples])
         errors = None if self.transitions is None else rest[:K * examples].reshape(K, examples)
-        # The order is random, so that a training query may always start at its first place; in a test, where matrices
-        # may treat places differently, every place is asked equally often.
-        k, begin = (asked // M, jnp.int32(0)) if self.partly_solved else (jnp.int32(0), asked)
+        # The order is random, so that a query may always start at its first place, unless matrices treat places
+        # differently; in a test every place is asked equally often.
+        begin = jnp.int32(0) if self.transitions is None else choice(low_half(word), M)
+        k, begin = (asked // M, begin) if self.partly_solved else (jnp.int32(0), asked)
         other = choice(low_half(starts), M - 1)
         matching = uniform16(high_half(starts)) < self.matching_fraction
         first = jnp.where(matching, begin, other + (other >= begin))
@@ -289,6 +294,11 @@ def chain_test(training: Chain, **changes: Any) -> Chain:
     appendix E).
     """
     patterns = changes.get("patterns", max(training.patterns // 2, training.reasoning_steps + 1))
-    asked = {"patterns": patterns, "pattern_mixtures": random_mixtures(patterns, training.patterns),
-             "partly_solved": False, "noise_norm": 0.2, "matching_fraction": 0.8}
+    require(isinstance(patterns, (int, np.integer)) and bool(patterns >= 2), "patterns", patterns, "be a whole number "
+                                                                                                   ">= 2")
+    dimension = changes.get("dimension", training.dimension)
+    asked = {"patterns": patterns, "partly_solved": False, "noise_norm": 0.2 if patterns < dimension else None,
+             "matching_fraction": 0.8}
+    if "pattern_mixtures" not in changes:
+        asked["pattern_mixtures"] = random_mixtures(patterns, training.patterns)
     return replace(training, **{**asked, **changes})

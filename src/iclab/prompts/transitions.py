@@ -63,10 +63,16 @@ def quality(transitions: Any) -> Quality:
     for k, f_k in enumerate(targets):
         along = along * A[k, here, f_k[here]]
         here = f_k[here]
-    B = np.linalg.multi_dot(A) if len(A) > 1 else A[0]
-    wrong = B.argmax(axis=1) != here
+    B = whole_chain(A)
+    # A right answer that another one equals is not the most likely one.
+    wrong = (B.argmax(axis=1) != here) | (_primacy(B) <= 0)
     return Quality(float(along.min()), float(_primacy(A).min()), float(B.max(axis=1).min()), float(_primacy(B).min()),
                    not wrong.any(), B[patterns, here], np.flatnonzero(wrong))
+
+
+def whole_chain(A: Float[np.ndarray, "steps patterns patterns"]) -> Float[np.ndarray, "patterns patterns"]:
+    """B = A_1 ... A_K: how likely each answer is from each start."""
+    return np.linalg.multi_dot(A) if len(A) > 1 else A[0]
 
 
 def _primacy(rows: Float[np.ndarray, "*m patterns"]) -> Float[np.ndarray, "*m"]:
@@ -92,6 +98,7 @@ def as_transitions(found: Any) -> Transitions:
 
 def one_rival(patterns: int, right: float, rival: float, distance: int = 1) -> Float[np.ndarray, " patterns"]:
     """A row: the right pattern, one rival some places on, the others alike."""
+    _require_sizes(1, patterns)
     row = np.full(patterns, max(1.0 - right - rival, 0.0) / (patterns - 2))
     row[0], row[distance] = right, rival
     return row
@@ -100,13 +107,12 @@ def one_rival(patterns: int, right: float, rival: float, distance: int = 1) -> F
 def weak_step(tau: float, rho: float, *, steps: int = 3, patterns: int = 10, weak: int = 1) -> Transitions:
     """Matrices with this tau and rho: step `weak` has a rival as strong as rho allows, the others go wrong evenly.
 
-    Both are met exactly, and every pair that any matrices reach is reached: a row of primacy rho is right with a
-    probability in [1 / (1 + (M' - 1)(1 - rho)), 1 / (2 - rho)], and tau is a product of `steps` of them.
+    Both are met exactly, and so is every pair that matrices with one-to-one f_k can have: a row of primacy rho is right
+    with a probability in [1 / (1 + (M' - 1)(1 - rho)), 1 / (2 - rho)], and tau is a product of `steps` of them.
     """
     require(0 < rho < 1, "rho", rho, "be in (0, 1)")
-    require(steps >= 1, "steps", steps, "be a whole number >= 1")
+    _require_sizes(steps, patterns)
     require(1 <= weak <= steps, "weak", weak, f"be a step, 1 to {steps}")
-    require(patterns >= 3, "patterns", patterns, "be a whole number >= 3")
     least, most = 1.0 / (1.0 + (patterns - 1) * (1.0 - rho)), 1.0 / (2.0 - rho)
     low, high = least**steps, most
     if steps == 1:
@@ -131,9 +137,9 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
     though every step is right most often: without Condition 1 the likeliest answer is one wrong turn away.
     """
     require(0 < rho_o < 1, "rho_o", rho_o, "be in (0, 1)")
+    _require_sizes(steps, patterns)
     require(steps >= 2, "steps", steps, "be a whole number >= 2")
-    require(patterns >= 3, "patterns", patterns, "be a whole number >= 3")
-    require(1 <= distance < patterns, "distance", distance, f"be in [1, {patterns - 1}]")
+    require(distance in range(1, patterns), "distance", distance, f"be a whole number in [1, {patterns - 1}]")
 
     def outcome(right: Any, rival: Any) -> Any:
         """tau_o and rho_o of the answer that is to be the most likely one."""
@@ -153,6 +159,7 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
     possible = high > low
     name = f"{'with' if condition_one else 'without'} Condition 1 ({steps} equal steps with one rival)"
     most = rho[possible].max()
+    require(most > 1e-6, "distance", distance, f"be another: no matrices are {name}")
     require(rho_o <= most, "rho_o", rho_o, f"be in (0, {most:.3g}] {name}")
     # Along the rival's strength rho_o is crossed between two points of the grid; the weakest such rival is taken.
     crossed = (rho[:, :-1] - rho_o) * (rho[:, 1:] - rho_o) <= 0
@@ -169,6 +176,11 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
     require(bool(close) and reached.condition_one == condition_one, "tau_o", tau_o,
             f"be further from the ends of [{taus.min():.3g}, {taus.max():.3g}], rho_o {rho_o:g} {name}")
     return made
+
+
+def _require_sizes(steps: int, patterns: int) -> None:
+    for field, value, least in (("steps", steps, 1), ("patterns", patterns, 3)):
+        require(isinstance(value, (int, np.integer)) and value >= least, field, value, f"be a whole number >= {least}")
 
 
 def own_pattern_distance(steps: int, patterns: int) -> int:

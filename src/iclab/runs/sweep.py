@@ -12,6 +12,7 @@ import numpy as np
 
 from iclab.errors import SpecError, require
 from iclab.fields import flat, hint_of, kinds, with_fields
+from iclab.probes.chains import check_test
 from iclab.probes.errors import TEST_BATCH
 from iclab.runs.measures import MEASURES, OF_KIND
 from iclab.runs.store import key, run_id
@@ -194,6 +195,8 @@ class Sweep:
         for name in self.measure:
             require(callable(name) or name in OF_KIND[kind], "measure", name,
                     f"be a function, or for {kind} one of {', '.join(OF_KIND[kind])}")
+        if kind == "chain" and any(name in OF_KIND["chain"] and name != "loss" for name in self.measure):
+            check_test(run, test)
         require(test.dimension == run.prompts.dimension, "test.dimension", test.dimension,
                 f"be that of the training prompts, {run.prompts.dimension}")
         return run, test

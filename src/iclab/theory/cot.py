@@ -28,8 +28,10 @@ class Prediction(NamedTuple):
 
     @property
     def winner(self) -> str:
-        """Which needs fewer examples, in order."""
-        return "CoT" if self.cot <= self.icl else "ICL"
+        """Which needs fewer examples, in order: CoT, ICL, or neither."""
+        if np.isclose(self.cot, self.icl):
+            return "neither"
+        return "CoT" if self.cot < self.icl else "ICL"
 
 
 def quality_of(test: Any) -> Quality:
@@ -43,7 +45,8 @@ def prediction(test: Any, trained_patterns: int) -> Prediction:
     found, alpha = quality_of(test), float(test.matching_fraction)
 
     def order(tau: float, rho: float) -> float:
-        return float((alpha * tau * rho) ** EXAMPLES_EXPONENT * np.log(trained_patterns))
+        informed = alpha * tau * rho
+        return float(informed**EXAMPLES_EXPONENT * np.log(trained_patterns)) if informed > 0 else float("inf")
 
     return Prediction(order(found.tau, found.rho),
                       order(found.tau_o, found.rho_o) if found.condition_one else float("inf"))

@@ -13,7 +13,7 @@ from iclab.papers.entries import per_seed
 from iclab.probes import Interval, seed_interval
 from iclab.probes.chains import chain_errors
 from iclab.prompts.chain import chain_test
-from iclab.prompts.transitions import Quality, as_transitions, matrices, quality, right_targets
+from iclab.prompts.transitions import Quality, as_transitions, matrices, quality, right_targets, whole_chain
 from iclab.runs.store import as_store
 from iclab.theory.cot import Prediction, prediction
 from iclab.training import train_many
@@ -59,10 +59,11 @@ def compare_reasoning(transitions: Any, *, examples: int = 20, matching_fraction
     require(models >= 2, "models", models, "be at least 2, or there is no interval")
     A = matrices(transitions)
     K, patterns = A.shape[:2]
-    trained_patterns = max(20, patterns)
+    trained_patterns = max(20, patterns, K + 1)
     run = a_run(training_steps, reasoning_steps=K, patterns=trained_patterns, dimension=max(30, trained_patterns + 10))
     test = chain_test(run.prompts, patterns=patterns, prompt_length=examples, matching_fraction=matching_fraction,
                       noise_norm=noise_norm or None, transitions=as_transitions(A))
+    predicted = prediction(test, trained_patterns)
     runs = per_seed(run, range(base_seed * 1000, base_seed * 1000 + models))
     kept = as_store(store)
     trained = train_many(runs, progress=progress) if kept is None else kept.train(runs, progress)
@@ -72,7 +73,7 @@ def compare_reasoning(transitions: Any, *, examples: int = 20, matching_fraction
         return seed_interval(values[:, 0, 0])
 
     return Comparison(
-        quality(A), prediction(test, trained_patterns), over_models(found.cot), over_models(found.cot_answer),
+        quality(A), predicted, over_models(found.cot), over_models(found.cot_answer),
         over_models(found.icl), float(found.vote.mean()), float(found.vote_steps[..., -1].mean()),
         float(found.vote_icl.mean()), over_models(found.icl - found.cot_answer), tuple(_notes(A)))
 
@@ -83,9 +84,9 @@ def _notes(A: np.ndarray) -> Sequence[str]:
     notes = [f"step {k} is right to stay where it is from pattern {np.flatnonzero(f_k == own)[0]}; training has no "
              f"such step"
              for k, f_k in enumerate(targets, 1) if (f_k == own).any()]
-    B = np.linalg.multi_dot(A) if len(A) > 1 else A[0]
-    rival = B.argmax(axis=1) == own
+    rival = whole_chain(A).argmax(axis=1) == own
     if rival.any() and len(A) > 1:
-        notes.append(f"from pattern {np.flatnonzero(rival)[0]} the likeliest answer is that pattern itself, which "
-                     "training never shows: ICL passes over it, right or wrong")
+        notes.append(f"from pattern {np.flatnonzero(rival)[0]} the likeliest answer is that pattern itself; training "
+                     "never shows one, and such columns get less attention, which may overturn a small majority "
+                     "(cot.condition1)")
     return notes

@@ -70,9 +70,8 @@ def run(lab: Lab) -> Outcome:
         measured=f"With {LENGTHS[-1]} examples CoT errs: " + ", ".join(
             f"{row[0]} {row[len(LENGTHS)]}" for row in rows)
         + f" (vote {votes[0][-1]:.3f}). Sums without forgetting count all matching examples. Mamba's gate, which lets "
-          f"go "
-          f"of half the state with every column when training begins, learns to keep more, but the last {NEAREST} of "
-          f"{TOLD} examples still have {fading:.2f} of its weight, and they decide."
+          f"go of half the state with every column when training begins, learns to keep more, but the last {NEAREST} "
+          f"of {TOLD} examples still have {fading:.2f} of its weight, and they decide."
         + (f" {len(broken)} runs diverged." if broken else ""),
         plots=[plot], seeds=lab.seeds(SEEDS), settings={m: to_json(member_run(m, steps)) for m in members},
         tables=[Table("cot.families", "Errors by the number of test examples",

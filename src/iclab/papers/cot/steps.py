@@ -49,15 +49,17 @@ def run(lab: Lab) -> Outcome:
     rows = [(k, *(f"{getattr(one, part)[:, 0, at].mean():.3f}" for part in parts), f"{counts[:, i].mean():.0f}")
             for i, (k, one) in enumerate(zip(chains, found, strict=True))]
     first, last = rows[0], rows[-1]
+    patterns, places = default_test().patterns, {k: k * (k + 1) // 2 for k in chains}
+    trips = [(k, row) for k, row in zip(chains, rows, strict=True) if places[k] % patterns == 0]
+    back = "".join(f" At K = {k} the whole chain leads back to the query ({places[k]} places among {patterns} patterns), "
+                   f"and ICL errs {row[4]} where the vote errs {row[5]}: it gives columns whose output is the query less "
+                   "attention (cot.condition1)." for k, row in trips)
     return Outcome(
         shown="What longer chains cost: errors at equal tau and rho, and iterations of training.",
         paper="Theorem 1 has K^3 in its bound on the iterations; theorem 2 has no K in its bound on the examples.",
         measured=f"From K = {first[0]} to {last[0]} the error of CoT goes from {first[1]} to {last[1]} (its last step "
                  f"from {first[2]} to {last[2]}), that of ICL from {first[4]} to {last[4]}, and the iterations from "
-                 f"{first[6]} to {last[6]}: the number of steps matters little once tau is fixed, for examples as for "
-                 "training. Where the whole chain leads back to the query (K = 4: 1 + 2 + 3 + 4 = 10 places among 10 "
-                 "patterns) ICL does worse than the vote: it passes over the right answer, which it has learned to do "
-                 "with columns whose output is the query.",
+                 f"{first[6]} to {last[6]}, all at the same tau." + back,
         plots=[plot], seeds=lab.seeds(SEEDS[lab.scale]), settings={"base": to_json(run_at("K", 3))},
         tables=[Table("cot.steps", f"By the number of steps, {SHOWN} examples",
                       ("K", "CoT", "CoT, last step", "vote", "ICL", "vote at once", "iterations"), rows)])

@@ -1,0 +1,97 @@
+"""Every entry made small enough for a test, and what holds of all of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from iclab import GPT2
+from iclab.papers.cot import families as cot_families
+from iclab.papers.cot import iterations as cot_iterations
+from iclab.papers.cot import settings as cot_settings
+from iclab.papers.entries import Size, all_entries
+from iclab.papers.icl import alpha as icl_alpha
+from iclab.papers.icl import baselines as icl_baselines
+from iclab.papers.icl import context as icl_context
+from iclab.papers.icl import families as icl_families
+from iclab.papers.icl import iterations as icl_iterations
+from iclab.papers.icl import ood
+from iclab.papers.icl import search as icl_search
+from iclab.papers.icl import settings as icl_settings
+from iclab.papers.icl import tasks as icl_tasks
+from iclab.papers.mamba import attack, context, deep, family, iterations, length, settings, tasks, window
+from iclab.papers.selectors import noise as selectors_noise
+from iclab.papers.selectors import settings as selectors_settings
+
+
+def shrink(monkeypatch):
+    """Make every entry small enough for a test."""
+    monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=600, prompts=1000))
+    monkeypatch.setitem(icl_settings.SIZES, "quick", Size(seeds=2, steps=100, prompts=500))
+    monkeypatch.setitem(icl_settings.GPT2_SIZES, "quick", Size(seeds=2, steps=20, prompts=500))
+    monkeypatch.setitem(icl_context.SEEDS, "quick", {"softmax": 2, "gpt2": 2})
+    monkeypatch.setitem(icl_context.PROMPTS, "quick", {"softmax": 500, "gpt2": 500})
+    monkeypatch.setattr(icl_settings, "GPT2", partial(GPT2, layers=1, heads=1, size=8))
+    monkeypatch.setitem(icl_context.LENGTHS, "gpt2", (6, 20))
+    monkeypatch.setitem(icl_context.LENGTHS, "softmax", (4, 64))
+    monkeypatch.setitem(icl_context.FRACTIONS, "softmax", (0.4, 1.0))
+    monkeypatch.setitem(icl_context.FRACTIONS, "gpt2", (0.4, 1.0))
+    monkeypatch.setitem(ood.SUMS, "softmax", (0.8, 1.0))
+    monkeypatch.setitem(ood.SUMS, "gpt2", (0.8, 1.0))
+    monkeypatch.setitem(icl_alpha.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_alpha.LENGTHS, "quick", (20,))
+    monkeypatch.setitem(icl_families.MODELS, "quick", ("softmax",))
+    monkeypatch.setitem(icl_iterations.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_search.SETTINGS, "quick", [icl_search.Setting(steps=50)])
+    monkeypatch.setitem(icl_families.SEEDS, "quick", {"others": 2})
+    monkeypatch.setitem(icl_families.STEPS, "quick", 100)
+    monkeypatch.setitem(selectors_settings.SIZES, "quick", Size(seeds=2, steps=50, prompts=500))
+    monkeypatch.setattr(selectors_noise, "STEPS", {"lam*": 50, "tau": 50})
+    monkeypatch.setitem(icl_baselines.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_tasks.SEEDS, "quick", 2)
+    monkeypatch.setitem(icl_tasks.STEPS, "quick", 50)
+    monkeypatch.setitem(icl_baselines.FITTED, "quick", (5, 5))
+    monkeypatch.setitem(cot_settings.SIZES, "quick", Size(seeds=2, steps=100, prompts=100))
+    monkeypatch.setitem(cot_iterations.SEEDS, "quick", 2)
+    monkeypatch.setattr(cot_iterations, "STEPS", 100)
+    monkeypatch.setattr(cot_families, "SEEDS", 2)
+    monkeypatch.setitem(cot_families.STEPS, "quick", 50)
+    monkeypatch.setitem(deep.DEEP, "quick", Size(seeds=2, steps=100, prompts=500))
+    monkeypatch.setitem(window.STEPS, "quick", 100)
+    monkeypatch.setitem(attack.EFFORT, "quick", {"steps": 3, "starts": 1, "searched": 64, "count": 500})
+    for module in (tasks, length, context, iterations, window):
+        monkeypatch.setitem(module.SEEDS, "quick", 2)
+    monkeypatch.setitem(tasks.SHIFTS, "quick", (1,))
+    monkeypatch.setitem(family.SEEDS, "quick", 2)
+    monkeypatch.setitem(family.STEPS, "quick", 100)
+    monkeypatch.setitem(family.SEARCH_STEPS, "quick", 100)
+    monkeypatch.setitem(family.MEMBERS, "quick", ("mamba", "mamba2_step", "linear"))
+    monkeypatch.setattr(family, "RATES", (0.1, 1.0))
+    monkeypatch.setitem(length.STEPS, "quick", 300)
+    monkeypatch.setitem(iterations.AXES, "quick", {"beta": (2.5, 4.0), "eta": (0.5, 2.0)})
+
+
+def run_paper(paper, lab, monkeypatch):
+    """Run every entry of a paper, look at what it shows, and run it again, which must train nothing."""
+    entries = {name: entry for name, entry in all_entries().items() if entry.paper == paper}
+    outcomes = {}
+    for entry in entries.values():
+        outcome = outcomes[entry.id] = entry.run(lab)
+        assert outcome.shown
+        assert outcome.paper
+        assert outcome.measured
+        assert outcome.plots or outcome.tables or outcome.claim
+        for plot in outcome.plots:
+            assert plot.svg.startswith("<svg")
+            assert plot.csv.count("\n") > 1
+        assert (outcome.claim is not None) == (entry.kind == "claim")
+
+    def no_training(*_, **__):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("iclab.runs.store.train_many", no_training)
+    # The pictures have been looked at, and drawing them again takes long.
+    monkeypatch.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
+    for entry in entries.values():
+        assert entry.run(lab).measured == outcomes[entry.id].measured
+    return outcomes
