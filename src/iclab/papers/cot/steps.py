@@ -1,7 +1,7 @@
 """Ours: longer chains. K from 2 to 6 steps, at equal tau and rho: errors, and what training costs.
 
 The theorem's bound on the iterations grows like K^3, its bound on the examples not at all. Cost: trainings are those of
-`cot.iterations`; tests about 10 s in 5 programs. Expect: at a fixed tau longer chains cost a chain of thought nothing:
+`cot.iterations`; tests about 10 s in 4 programs. Expect: at a fixed tau longer chains cost a chain of thought nothing:
 each of its steps errs less often. At K = 4 in-context learning is worse than the vote: 1 + 2 + 3 + 4 places on among 10
 patterns is back at the query, an answer that training never shows (see `cot.condition1`).
 """
@@ -51,9 +51,9 @@ def run(lab: Lab) -> Outcome:
     first, last = rows[0], rows[-1]
     patterns, places = default_test().patterns, {k: k * (k + 1) // 2 for k in chains}
     trips = [(k, row) for k, row in zip(chains, rows, strict=True) if places[k] % patterns == 0]
-    back = "".join(f" At K = {k} the whole chain leads back to the query ({places[k]} places among {patterns} patterns), "
-                   f"and ICL errs {row[4]} where the vote errs {row[5]}: it gives columns whose output is the query less "
-                   "attention (cot.condition1)." for k, row in trips)
+    back = "".join(f" At K = {k} the whole chain leads back to the query ({places[k]} places among {patterns} "
+                   f"patterns), and ICL errs {row[4]} where the vote errs {row[5]}: it gives columns whose output is "
+                   "the query less attention (cot.condition1)." for k, row in trips)
     return Outcome(
         shown="What longer chains cost: errors at equal tau and rho, and iterations of training.",
         paper="Theorem 1 has K^3 in its bound on the iterations; theorem 2 has no K in its bound on the examples.",
