@@ -88,10 +88,11 @@ def run_paper(paper, lab, monkeypatch):
     def no_training(*_, **__):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("iclab.runs.store.train_many", no_training)
-    # The pictures have been looked at, and drawing them again takes long.
-    monkeypatch.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
-    for entry in entries.values():
-        assert entry.run(lab).measured == outcomes[entry.id].measured
+    with monkeypatch.context() as patched:
+        patched.setattr("iclab.runs.store.train_many", no_training)
+        # The pictures have been looked at, and drawing them again takes long.
+        patched.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
+        patched.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
+        for entry in entries.values():
+            assert entry.run(lab).measured == outcomes[entry.id].measured
     return outcomes
