@@ -2,7 +2,7 @@
 
 Step sizes were searched: linear .1, Gated Retention .3, Mamba 1 (from delta .5; from .2 it takes twice as long), all
 without divergence over the seeds. Cost: about 25 s in 3 programs, and 3 for tests. Expect: the linear Transformer
-reasons as well as softmax attention; Mamba forgets, and still errs .1 with 32 examples.
+reasons nearly as well as softmax attention; Mamba forgets, and still errs .1 with 32 examples.
 """
 
 from __future__ import annotations
