@@ -129,8 +129,8 @@ def enough(shares: dict[str, Counts]) -> str:
     return f"the theorem's order with the constant {found.max():.2f} is enough in all settings"
 
 
-NOTE = ("This rule replaces one that was written before the run and failed: that no exponent is below -2.35, which that "
-        "of rho is. A slope does not test a bound with an open constant; the order with the constant 1 does.")
+NOTE = ("This rule replaces one that was written before the run and failed: that no exponent is below -2.35, which "
+        "that of rho is. A slope does not test a bound with an open constant; the order with the constant 1 does.")
 
 
 def run(lab: Lab) -> Outcome:
