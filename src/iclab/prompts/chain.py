@@ -294,8 +294,8 @@ def chain_test(training: Chain, **changes: Any) -> Chain:
     appendix E).
     """
     patterns = changes.get("patterns", max(training.patterns // 2, training.reasoning_steps + 1))
-    require(isinstance(patterns, (int, np.integer)) and bool(patterns >= 2), "patterns", patterns, "be a whole number "
-                                                                                                   ">= 2")
+    whole = isinstance(patterns, (int, np.integer)) and bool(patterns >= 2)
+    require(whole, "patterns", patterns, "be a whole number >= 2")
     dimension = changes.get("dimension", training.dimension)
     asked = {"patterns": patterns, "partly_solved": False, "noise_norm": 0.2 if patterns < dimension else None,
              "matching_fraction": 0.8}

@@ -59,8 +59,7 @@ def theorem2_conditions(run: Any, test: Any) -> list[Condition]:
     within = len(test.pattern_mixtures[0]) if test.pattern_mixtures is not None else test.patterns
     return [
         Condition("Theorem 1: step size eta", "< 1", f"{rate:g}", rate < 1),
-        Condition("Theorem 2, eq. 22: test patterns in the span of the trained ones", f"{run.prompts.patterns} "
-                                                                                      f"patterns",
+        Condition("Theorem 2, eq. 22: test patterns in the span of the trained ones", f"<= {run.prompts.patterns}",
                   f"{within}", within <= run.prompts.patterns),
         Condition("Eq. 14: length of the noise", f"<= {LARGEST_NOISE:.3f}", f"{noise:g}", noise <= LARGEST_NOISE),
         Condition("Section 2.2: test examples, no more than in training", f"<= {longest}", f"{test.prompt_length}",

@@ -82,8 +82,7 @@ def _notes(A: np.ndarray) -> Sequence[str]:
     """What the theorems do not see: training has no step, and no chain, that ends where it began."""
     targets, own = right_targets(A), np.arange(A.shape[1])
     notes = [f"step {k} is right to stay where it is from pattern {np.flatnonzero(f_k == own)[0]}; training has no "
-             f"such step"
-             for k, f_k in enumerate(targets, 1) if (f_k == own).any()]
+             "such step" for k, f_k in enumerate(targets, 1) if (f_k == own).any()]
     rival = whole_chain(A).argmax(axis=1) == own
     if rival.any() and len(A) > 1:
         notes.append(f"from pattern {np.flatnonzero(rival)[0]} the likeliest answer is that pattern itself; training "

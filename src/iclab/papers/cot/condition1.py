@@ -102,8 +102,9 @@ def run(lab: Lab) -> Outcome:
                  "far it fails hangs on which wrong answer is likely: if that is the query's own pattern, the error "
                  f"at {FAR} is {icl[2, far]:.2f}, where the vote errs {vote[2, far]:.2f}. Training never shows a step "
                  "that ends where it began, and the model gives a column whose output is the query "
-                 f"{weight.mean():.2f} of the attention that it gives others: enough to overturn a majority of rho_o "
-                 f"{RHO_O:g}, not one of {CLEARER:g} (ICL {icl[3, far]:.2f}).",
+                 f"{weight.mean():.2f} of the attention that it gives others, which can overturn a small majority. "
+                 f"With rho_o {CLEARER:g} instead of {RHO_O:g} ICL errs {icl[3, far]:.2f}, the vote "
+                 f"{vote[3, far]:.2f}.",
         tables=[Table("cot.condition1", f"Examples that go wrong, and errors with {FAR} of them",
                       ("examples", "tau", "rho", "tau_o", "rho_o", "Condition 1", "ICL", "vote at once", "CoT"), rows)],
         claim=claim, seeds=claim.seeds, settings=claim.settings)

@@ -57,9 +57,9 @@ def run(lab: Lab) -> Outcome:
     votes = softmax.vote.mean(axis=0), softmax.vote_icl.mean(axis=0)
     panels = [Panel(name, LENGTHS, [Curve(model, values[i]) for model, values in found.items()],
                     lines=[("ideal vote", votes[i])]) for i, name in enumerate(("CoT", "ICL"))]
-    plot = curve_figure("cot.families", "Chains read by other models", "Error against the number of test examples, at "
-                                                                       "the "
-                        "default setting.", panels, "test examples", "error", log_x=True)
+    plot = curve_figure("cot.families", "Chains read by other models",
+                        "Error against the number of test examples, at the default setting.", panels,
+                        "test examples", "error", log_x=True)
     rows = [(NAMES[model], *(f"{value:.3f}" for value in values[0].mean(axis=0)),
              *(f"{value:.3f}" for value in values[1].mean(axis=0))) for model, values in found.items()]
     fading = weight_of_nearest(packs[members.index("mamba")])

@@ -22,8 +22,8 @@ def run(lab: Lab) -> Outcome:
               for i, name in enumerate(CASES)]
     plot = curve_figure("cot.fig4", "Chain of thought against in-context learning",
                         "Error against the number of test examples, tau_o 0.4 and rho_o 0.1 (0.3 in the last panel); "
-                        "dotted: the ideal majority vote, step by step and at "
-                        "once.", panels, "test examples", "error", log_x=True)
+                        "dotted: the ideal majority vote, step by step and at once.",
+                        panels, "test examples", "error", log_x=True)
     first, last = (found.icl.mean(axis=0)[:, at] for at in (0, -1))
     vote = found.vote_icl.mean(axis=0)[:, -1]
     return Outcome(
@@ -33,8 +33,8 @@ def run(lab: Lab) -> Outcome:
                  f"{first[1]:.2f} to {last[1]:.2f} without. But in the third panel, where Condition 1 fails as much, "
                  f"{first[2]:.2f} to {last[2]:.2f}, against {vote[2]:.2f} by the vote: one wrong turn leads to the "
                  "query's own pattern there, and columns with that output, of which training has none, get less "
-                 f"attention. It is not enough for the larger majority of the fourth panel ({first[3]:.2f} to "
-                 f"{last[3]:.2f}). See cot.condition1.",
+                 f"attention. With the larger majority of the fourth panel: {first[3]:.2f} to {last[3]:.2f}, against "
+                 f"{vote[3]:.2f}. See cot.condition1.",
         plots=[plot], seeds=lab.seeds(size.seeds), settings={
             "training": to_json(a_run(size.steps)), "prompts": int(FEWER * size.prompts),
             "steps": {name: quality_of(test)._asdict() | {"right": None, "failing": None}

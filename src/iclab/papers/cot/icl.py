@@ -1,9 +1,9 @@
 """Claim `cot.icl`: how many examples the same model needs when it answers at once (figure 3), and what training adds.
 
-Rule. As in `cot.examples`, with the error of the answer given at once, against alpha', tau_o and
-rho_o (varied through tau and rho, as in the paper; along tau_o rho_o moves too). With many matching
-examples an untrained model does almost as well, so that this alone does not test the training; with few (alpha' = 0.1)
-and 64 examples the untrained model's error must exceed the trained one's by at least 0.2.
+Rule. As in `cot.examples`, with the error of the answer given at once, against alpha', tau_o and rho_o (varied through
+tau and rho, as in the paper; along tau_o rho_o moves too). With many matching examples an untrained model does almost
+as well, so that this alone does not test the training; with few (alpha' = 0.1) and 64 examples the untrained model's
+error must exceed the trained one's by at least 0.2.
 Cost: none beyond `cot.examples`, but 5 s.
 """
 

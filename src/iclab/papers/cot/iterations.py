@@ -45,7 +45,7 @@ STATEMENT = ("Training needs iterations in proportion to M and 1/alpha and at mo
 def run_at(axis: str, value: float) -> Run:
     """The default training with one thing changed."""
     changes: Any = {"M": {"patterns": int(value)}, "K": {"reasoning_steps": int(value)},
-               "alpha": {"matching_fraction": value}}[axis]
+                    "alpha": {"matching_fraction": value}}[axis]
     return a_run(STEPS, record_every=5, **changes)
 
 
@@ -111,8 +111,7 @@ def run(lab: Lab) -> Outcome:
     if lengths is not None:
         panels.append(power_panel("l_tr against alpha", FRACTIONS[lab.scale], {"softmax": lengths}, LENGTH_EXPONENT,
                                   x_label="alpha"))
-    plot = curve_figure("cot.iterations", f"Iterations to a training loss of {TARGET}, and the length of prompts for "
-                                          f"it",
+    plot = curve_figure("cot.iterations", f"Iterations to a training loss of {TARGET}, and how long prompts must be",
                         "One setting varied at a time, the others M 20, K 3, alpha 0.4; last panel: the number of "
                         "examples in a training prompt with which the loss ends there. Dashed: the theorem's power "
                         "with one constant fitted.", panels, "", "", log_x=True, log_y=True, share_y=False)

@@ -62,5 +62,3 @@ def first_below(steps: Any, values: Float[np.ndarray, " records"], target: float
         return float("nan")
     share = (values[last] - target) / (values[last] - values[last + 1])
     return float(steps[last] + share * (steps[last + 1] - steps[last]))
-
-

@@ -41,9 +41,9 @@ def run(lab: Lab) -> Outcome:
                                                              curve("CoT, last step", "cot_answer"),
                                                              curve("ICL", "icl", "vote_icl")]),
               Panel("iterations to a loss of 0.05", chains, [Curve("softmax", counts)])]
-    plot = curve_figure("cot.steps", "Longer chains", "Against the number of steps K; examples with tau 0.5 and rho "
-                                                      "0.8 at "
-                        "every K, alpha' 0.8; dotted: the ideal majority vote.", panels, "K, steps of a chain", "",
+    plot = curve_figure("cot.steps", "Longer chains",
+                        "Against the number of steps K; examples with tau 0.5 and rho 0.8 at every K, alpha' 0.8; "
+                        "dotted: the ideal majority vote.", panels, "K, steps of a chain", "",
                         share_y=False)
     parts = ("cot", "cot_answer", "vote", "icl", "vote_icl")
     rows = [(k, *(f"{getattr(one, part)[:, 0, at].mean():.3f}" for part in parts), f"{counts[:, i].mean():.0f}")
