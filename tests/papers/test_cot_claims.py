@@ -12,7 +12,7 @@ import pytest
 from iclab import SpecError, compare_reasoning, replace
 from iclab.papers.claims import WORST_FIRST
 from iclab.papers.cot import condition1, dynamics, examples, icl, iterations
-from iclab.papers.cot.mechanism import along, first_below, inside
+from iclab.papers.cot.mechanism import along, inside
 from iclab.papers.cot.settings import a_run, default_test
 from iclab.papers.cot.trained import untrained
 from iclab.papers.entries import Lab, Size
@@ -153,13 +153,6 @@ def test_iterations(models):
     stuck = [with_fields(model, loss=np.full_like(model.loss, model.loss[0])) for model in models["trained"]]
     never = {**counts, "M": np.array([[iterations.iterations_to(model, iterations.TARGET)] * 3 for model in stuck])}
     assert "share of runs whose loss falls to 0.05" in failing(iterations.checks(never, lengths, "full"))
-
-
-def test_first_below():
-    assert first_below([1, 2, 3, 4], np.array([1.0, 0.5, 0.1, 0.0]), 0.3) == pytest.approx(2.5)
-    assert first_below([1, 2, 3], np.array([0.1, 0.9, 0.1]), 0.5) == pytest.approx(2.5)  # for good, not the first time
-    assert first_below([1, 2], np.array([0.1, 0.1]), 0.5) == 1
-    assert np.isnan(first_below([1, 2], np.array([0.1, 0.9]), 0.5))
 
 
 def test_the_theorems_conditions_and_orders():

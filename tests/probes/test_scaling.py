@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from iclab.probes.scaling import exponent, iterations_to
+from iclab.probes.scaling import exponent, first_below, iterations_to
 
 
 def test_the_step_at_which_a_loss_is_reached():
@@ -24,3 +24,10 @@ def test_an_exponent_and_its_interval():
     assert found.low < -1.5 < found.high
     assert found.high - found.low < 0.1
     assert np.isnan(exponent(x, np.full((3, 4), np.nan)).mean)
+
+
+def test_first_below():
+    assert first_below([1, 2, 3, 4], np.array([1.0, 0.5, 0.1, 0.0]), 0.3) == pytest.approx(2.5)
+    assert first_below([1, 2, 3], np.array([0.1, 0.9, 0.1]), 0.5) == pytest.approx(2.5)  # for good, not the first time
+    assert first_below([1, 2], np.array([0.1, 0.1]), 0.5) == 1
+    assert np.isnan(first_below([1, 2], np.array([0.1, 0.9]), 0.5))

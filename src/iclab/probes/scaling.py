@@ -24,6 +24,18 @@ def iterations_to(trained: Any, target: float) -> float:
     return float(trained.steps[last - 1] + step * (trained.steps[last] - trained.steps[last - 1]))
 
 
+def first_below(steps: Any, values: Float[np.ndarray, " records"], target: float) -> float:
+    """The step at which values first fall to `target` and stay there, between two records by a line; NaN if never."""
+    above = np.flatnonzero(~(values <= target))
+    if len(above) == 0:
+        return float(steps[0])
+    last = above[-1]
+    if last == len(values) - 1:
+        return float("nan")
+    share = (values[last] - target) / (values[last] - values[last + 1])
+    return float(steps[last] + share * (steps[last + 1] - steps[last]))
+
+
 def exponent(x: Sequence[float], counts: Float[np.ndarray, "seeds points"], draws: int = 2000) -> Interval:
     """Slope of log counts on log x, with a bootstrap interval over seeds; NaN where a count is missing."""
     if not np.isfinite(counts).all():

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.papers.claims import Check, Claim
-from iclab.papers.cot.settings import FEWER, LONG, SIZES, a_run, default_test
-from iclab.papers.cot.trained import asked, errors, models
+from iclab.papers.cot.settings import LONG, SIZES, a_run, default_test
+from iclab.papers.cot.trained import asked, errors, models, prompts_for
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.probes import seed_interval
 from iclab.probes.chains import ChainErrors
@@ -84,7 +84,7 @@ def run(lab: Lab) -> Outcome:
     claim = Claim(id="cot.condition1", statement=STATEMENT, place="li2024cot, theorem 3 (a), figure 4",
                   checks=checks(found), conditions=theorem3_conditions(a_run(size.steps), cases[CASES[1]]),
                   seeds=lab.seeds(size.seeds), settings={"training": to_json(a_run(size.steps)), "prompts":
-                                                         int(FEWER * size.prompts), "tau_o": TAU_O, "rho_o": RHO_O},
+                                                         prompts_for(lab, LONG), "tau_o": TAU_O, "rho_o": RHO_O},
                   runs=[str(run_id(m.run)) for m in models(lab)], scale=lab.scale,
                   notes=["Condition 1 is meant to fail here: theorem 3 (a) is about that."])
     rows = []

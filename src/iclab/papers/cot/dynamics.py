@@ -14,11 +14,12 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.papers.claims import Check, Claim
-from iclab.papers.cot.mechanism import along, first_below
+from iclab.papers.cot.mechanism import along
 from iclab.papers.cot.settings import SIZES, a_run, default_test
 from iclab.papers.cot.trained import models
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.probes import seed_interval
+from iclab.probes.scaling import first_below
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 from iclab.theory.cot import theorem2_conditions

@@ -20,8 +20,8 @@ import numpy as np
 
 from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
-from iclab.papers.cot.settings import FEWER, LONG, RHO, SHORT, SIZES, TAU, a_run, default_test
-from iclab.papers.cot.trained import asked, errors, models
+from iclab.papers.cot.settings import LONG, RHO, SHORT, SIZES, TAU, a_run, default_test
+from iclab.papers.cot.trained import asked, errors, models, prompts_for
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.powers import HEADER, Counts, power_panel, power_row
 from iclab.probes import seed_interval
@@ -81,9 +81,8 @@ def at_default(lab: Lab, lengths: Sequence[int]) -> ChainErrors:
 
 def prompts_told(lab: Lab) -> dict[str, int]:
     """How many prompts each model was tested on, along each axis and at the default setting."""
-    size = SIZES[lab.scale].prompts
-    told = {axis: int(size * (1.0 if max(LENGTHS[axis]) <= max(SHORT) else FEWER)) for axis in AXES[lab.scale]}
-    return {**told, "default": MORE[lab.scale] * size}
+    told = {axis: prompts_for(lab, LENGTHS[axis]) for axis in AXES[lab.scale]}
+    return {**told, "default": MORE[lab.scale] * prompts_for(lab, SHORT)}
 
 
 def counts(found: dict[str, Axis]) -> dict[str, Counts]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.cot.condition1 import CASES, measure, tests
-from iclab.papers.cot.settings import FEWER, LONG, SIZES, a_run
+from iclab.papers.cot.settings import LONG, SIZES, a_run
+from iclab.papers.cot.trained import prompts_for
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.specs import to_json
 from iclab.theory.cot import quality_of
@@ -36,7 +37,7 @@ def run(lab: Lab) -> Outcome:
                  f"attention. With the larger majority of the fourth panel: {first[3]:.2f} to {last[3]:.2f}, against "
                  f"{vote[3]:.2f}. See cot.condition1.",
         plots=[plot], seeds=lab.seeds(size.seeds), settings={
-            "training": to_json(a_run(size.steps)), "prompts": int(FEWER * size.prompts),
+            "training": to_json(a_run(size.steps)), "prompts": prompts_for(lab, LONG),
             "steps": {name: quality_of(test)._asdict() | {"right": None, "failing": None}
                       for name, test in tests().items()}})
 

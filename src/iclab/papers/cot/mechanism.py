@@ -50,15 +50,3 @@ def along(models: Sequence[Trained], step: int | None = None) -> Float[np.ndarra
     """What a probe recorded: attention by kind, at one step or as a mean over all."""
     found = np.stack([trained.probes["mass"] for trained in models if trained.probes is not None])
     return found.mean(axis=2) if step is None else found[:, :, step]
-
-
-def first_below(steps: Any, values: Float[np.ndarray, " records"], target: float) -> float:
-    """The step at which values first fall to `target` and stay there, between two records by a line; NaN if never."""
-    above = np.flatnonzero(~(values <= target))
-    if len(above) == 0:
-        return float(steps[0])
-    last = above[-1]
-    if last == len(values) - 1:
-        return float("nan")
-    share = (values[last] - target) / (values[last] - values[last + 1])
-    return float(steps[last] + share * (steps[last + 1] - steps[last]))

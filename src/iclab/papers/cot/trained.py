@@ -28,10 +28,14 @@ def untrained(some: Sequence[Trained]) -> list[Trained]:
     return [with_fields(trained, params=begin(trained.run).params) for trained in some]
 
 
+def prompts_for(lab: Lab, lengths: Sequence[int]) -> int:
+    """How many prompts a model is tested on at this scale: fewer where they are long."""
+    return int(SIZES[lab.scale].prompts * (1.0 if max(lengths) <= max(SHORT) else FEWER))
+
+
 def asked(lab: Lab, some: Sequence[Trained], tests: Sequence[Chain], lengths: Sequence[int]) -> Asked:
     """Some models on some tests, with as many prompts as the scale allows."""
-    prompts = SIZES[lab.scale].prompts * (1.0 if max(lengths) <= max(SHORT) else FEWER)
-    return Asked(some, tests, tuple(lengths), int(prompts))
+    return Asked(some, tests, tuple(lengths), prompts_for(lab, lengths))
 
 
 def errors(lab: Lab, name: str, parts: Sequence[Asked]) -> list[ChainErrors]:
