@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from iclab.runs.sweep import Draws, Sweep
     from iclab.runs.sweep_file import read_sweep
     from iclab.specs import replace
+    from iclab.theory import theory_of
     from iclab.training import Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
 
 __version__ = "0.1.0"
@@ -52,6 +53,7 @@ _HOME = {
     "iclab.runs.sweep": ("Draws", "Sweep"),
     "iclab.runs.sweep_file": ("read_sweep",),
     "iclab.specs": ("replace",),
+    "iclab.theory": ("theory_of",),
     "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
 }
 __all__ = [
@@ -98,6 +100,7 @@ __all__ = [
     "score_mass",
     "seed_interval",
     "stored_results",
+    "theory_of",
     "train",
     "train_many",
     "worst_attack",

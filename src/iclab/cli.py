@@ -9,6 +9,8 @@ import sys
 COMMANDS = {
     "list": "list every figure, table and claim that can be reproduced",
     "reproduce": "run figures and claims, write report.html, claims.json, figures and their numbers",
+    "theory": "what the theorems say about a spec: premises met or not, thresholds, scalings",
+    "notation": "the papers' symbols and the fields that hold them",
     "train": "train one model and save it",
     "eval": "measure the error of a saved model under any attack",
     "sweep": "train and measure every run that a sweep file describes, here or on a Ray cluster",

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import re
 import typing
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 from iclab.errors import IclabError, SpecError
@@ -26,17 +27,20 @@ class Parser(argparse.ArgumentParser):
         raise IclabError(f"{message} (see `{self.prog} --help`)")
 
 
-def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str = "", otherwise: str | None = None) -> None:
-    """An option for every field of a spec, nested specs included: `--prefix.field`; `otherwise` says what holds
-    without the option when that is not the default's value."""
+def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str = "", otherwise: str | None = None,
+             skip: Collection[str] = ()) -> None:
+    """An option for every field of a spec but those to skip, nested specs included: `--prefix.field`; `otherwise` says
+    what holds without the option when that is not the default's value."""
     group = parser.add_argument_group(f"{prefix.rstrip('.') or 'run'} ({type(default).__name__})")
     hints = typing.get_type_hints(type(default))
     kind: Any = type(default)
     explained = field_help(kind)
     for field in dataclasses.fields(default):
         value, name = getattr(default, field.name), prefix + field.name.replace("_", "-")
+        if field.name in skip:
+            continue
         if dataclasses.is_dataclass(value):
-            add_spec(parser, value, f"{name}.", otherwise)
+            add_spec(parser, value, f"{name}.", otherwise, skip)
             continue
         text = f"{explained.get(field.name, '')} [default: {otherwise or value}]".replace("%", "%%")
         group.add_argument(f"--{name}", dest=name, help=text, metavar=_metavar(hints[field.name]),

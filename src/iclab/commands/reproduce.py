@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 
+from iclab.commands.board import board, claims_table
 from iclab.commands.options import Parser
 from iclab.commands.output import to_text
 from iclab.commands.programs import keep_compiled_programs
-from iclab.commands.progress import bar
 from iclab.papers.entries import SCALES, Lab, chosen_entries
-from iclab.report.page import Finished, page
+from iclab.papers.outcomes import Finished, finish
+from iclab.report.page import Page
 from iclab.runs.store import Store, check_writable
 from iclab.training.checkpoint import write_whole
+
+WRITE_EVERY = 10.0
+"""Seconds between two writings of the page while entries run."""
 
 
 def main(arguments: list[str]) -> None:
@@ -35,33 +38,49 @@ def main(arguments: list[str]) -> None:
     store = Store(options.store or out / "store")
     store.check()
     keep_compiled_programs(store)
+    results = Results(out, options.scale)
     try:
-        finished = []
-        for entry in entries:
-            began = time.perf_counter()
-            with bar(entry.id) as progress:
-                lab = Lab(store, options.scale, options.seed, progress)
-                outcome = entry.run(lab)
-            seconds = time.perf_counter() - began
-            if outcome.claim is not None:
-                outcome = dataclasses.replace(outcome, claim=dataclasses.replace(outcome.claim, seconds=seconds))
-            finished.append(Finished(entry, outcome, seconds))
-            write_results(out, finished, options.scale)
-            verdict = f"{outcome.claim.verdict}: " if outcome.claim else ""
-            print(f"{entry.id:18} {seconds:6.1f} s  {verdict}{outcome.measured}", flush=True)
+        with board(entries) as shown:
+            for entry in entries:
+                with shown.entry(entry) as progress:
+                    found = finish(entry, Lab(store, options.scale, options.seed, progress))
+                shown.done(found)
+                results.add(found)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Finished runs are kept in {store.files.place}; the same command goes on from there."
                                 ) from None
+    finally:
+        results.write()
+    claims = [item.outcome.claim for item in results.finished if item.outcome.claim]
+    if claims:
+        claims_table(claims)
     print(f"report: {out / 'report.html'}")
 
 
-def write_results(out: Path, finished: list[Finished], scale: str) -> None:
-    """Write everything that is finished so far."""
-    for plot in finished[-1].outcome.plots:
-        write_whole(out / "figures" / f"{plot.name}.svg", plot.svg.encode())
-        write_whole(out / "figures" / f"{plot.name}.csv", plot.csv.encode())
-    for table in finished[-1].outcome.tables:
-        write_whole(out / "tables" / f"{table.name}.csv", table.csv.encode())
-    claims = [item.outcome.claim.to_json() for item in finished if item.outcome.claim]
-    write_whole(out / "claims.json", to_text(claims).encode())
-    write_whole(out / "report.html", page(finished, scale).encode())
+class Results:
+    """The files of a run, written as entries finish."""
+
+    def __init__(self, out: Path, scale: str):
+        self.out, self.finished, self._page, self._written = out, list[Finished](), Page(scale), time.monotonic()
+
+    def add(self, found: Finished) -> None:
+        """Write an entry's own files; and now and then those about all."""
+        self.finished.append(found)
+        for plot in found.outcome.plots:
+            write_whole(self.out / "figures" / f"{plot.name}.svg", plot.svg.encode())
+            write_whole(self.out / "figures" / f"{plot.name}.csv", plot.csv.encode())
+        for table in found.outcome.tables:
+            write_whole(self.out / "tables" / f"{table.name}.csv", table.csv.encode())
+        if time.monotonic() - self._written > WRITE_EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Write the claims, the fitted constants and the page."""
+        if not self.finished:
+            return
+        claims = [item.outcome.claim.to_json() for item in self.finished if item.outcome.claim]
+        constants = [constant.to_json() for item in self.finished for constant in item.outcome.constants]
+        write_whole(self.out / "claims.json", to_text(claims).encode())
+        write_whole(self.out / "constants.json", to_text(constants).encode())
+        write_whole(self.out / "report.html", self._page.render(self.finished).encode())
+        self._written = time.monotonic()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from iclab.probes import Interval
-from iclab.theory.conditions import Condition
+from iclab.theory.statements import Condition
 
 RELATIONS = {
     "<": lambda value, threshold: value < threshold,
@@ -48,6 +48,18 @@ class Check:
             return "holds"
         return "inconclusive" if any(ends) else "fails"
 
+    @property
+    def margin(self) -> float:
+        """How far the nearer end of the interval is from the threshold, beside the larger of the numbers."""
+        away = min(abs(self.low - self.threshold), abs(self.high - self.threshold))
+        return away / max(abs(self.threshold), abs(self.measured), 1e-12)
+
+    @property
+    def words(self) -> str:
+        """The check in one line."""
+        return (f"{self.name}: {short(self.measured)} [{short(self.low)}, {short(self.high)}], must be {self.relation} "
+                f"{self.threshold:.3g}")
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in claims.json."""
         return {"name": self.name, "measured": self.measured, "relation": self.relation, "threshold": self.threshold,
@@ -76,6 +88,24 @@ class Claim:
         verdicts = [check.verdict for check in self.checks]
         return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "inconclusive")
 
+    @property
+    def deciding(self) -> Check | None:
+        """The check that decides: of the worst verdict, the farthest beyond its threshold, or the nearest if all hold.
+
+        Checks that are the same for every seed (all runs finished, say) are passed over if there are others.
+        """
+        worst = [check for check in self.checks if check.verdict == self.verdict]
+        some = [check for check in worst if check.high > check.low] or worst
+        pick = min if self.verdict == "holds" else max
+        return pick(some, key=lambda check: check.margin, default=None)
+
+    @property
+    def summary(self) -> str:
+        """How many checks hold, and the one that decides."""
+        held = sum(check.verdict == "holds" for check in self.checks)
+        told = f"{held} of {len(self.checks)} checks hold"
+        return told if self.deciding is None else f"{told}; {self.deciding.words}"
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in claims.json."""
         data = asdict(self)
@@ -83,3 +113,8 @@ class Claim:
         data["conditions"] = [condition._asdict() for condition in self.conditions]
         data["conditions_met"] = all(condition.met for condition in self.conditions)
         return {"id": self.id, "verdict": self.verdict, **{k: v for k, v in data.items() if k != "id"}}
+
+
+def short(value: float) -> str:
+    """Four decimals, or powers of ten for what they would show as zero."""
+    return f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import importlib
+import importlib.util
 import pkgutil
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from iclab import papers
 from iclab.errors import IclabError, require
 from iclab.figures.plots import Plot, to_csv
 from iclab.papers.claims import Claim
+from iclab.papers.sources import SOURCES
 from iclab.runs.engines import Tally, run_sweep
 from iclab.runs.results import Results
 from iclab.runs.store import Store
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace
+from iclab.theory.statements import Constant
 from iclab.training import Run, Trained
 from iclab.training.ensemble import Progress
 from iclab.training.sgd import Probe
@@ -96,6 +103,8 @@ class Outcome:
     claim: Claim | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
+    """Constants of the theorems' laws that were fitted here."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,8 @@ class Entry:
     run: Callable[[Lab], Outcome]
     aliases: tuple[str, ...] = ()
     """What the same thing is called elsewhere: figures of the workshop paper that the full one took over."""
+    module: str = ""
+    """Where it is defined; set when it is found."""
 
     @property
     def paper(self) -> str:
@@ -123,19 +134,41 @@ def all_entries() -> dict[str, Entry]:
         if module.name.count(".") >= 3:
             entry = getattr(importlib.import_module(module.name), "ENTRY", None)
             if entry is not None:
-                found[entry.id] = entry
+                found[entry.id] = dataclasses.replace(entry, module=module.name)
     return dict(sorted(found.items(), key=lambda item: (
-        item[1].paper, item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
+        list(SOURCES).index(item[1].paper), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
 
 
 def chosen_entries(ids: Sequence[str]) -> list[Entry]:
-    """The entries with these ids or aliases, all of them when none is named; an unknown id is refused."""
+    """The entries with these ids or aliases, or in these Python files; all of the papers' when none is named."""
     entries = all_entries()
     known = entries | {alias: entry for entry in entries.values() for alias in entry.aliases}
+    chosen = []
     for name in ids:
-        if name not in known:
-            raise IclabError(f"id must be one of {', '.join(known)}, got {name!r}")
-    return list({known[name].id: known[name] for name in ids}.values()) if ids else list(entries.values())
+        if name not in known and not name.endswith(".py"):
+            raise IclabError(f"id must be one of {', '.join(known)}, or a Python file with an ENTRY, got {name!r}")
+        chosen.append(known[name] if name in known else own_entry(name, known))
+    return list({entry.id: entry for entry in chosen}.values()) if ids else list(entries.values())
+
+
+def own_entry(path: str, known: Collection[str] = ()) -> Entry:
+    """The `ENTRY` of a user's Python file."""
+    if not Path(path).is_file():
+        raise IclabError(f"id must be a file that exists, got {path!r}")
+    name = f"iclab_entry_{hashlib.sha256(str(Path(path).resolve()).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+    except Exception as error:  # a user's file may fail in any way while it is read
+        raise IclabError(f"{path} cannot be read as Python: {type(error).__name__}: {error}") from None
+    entry = getattr(module, "ENTRY", None)
+    if not isinstance(entry, Entry):
+        raise IclabError(f"{path} must define ENTRY, an iclab.papers.entries.Entry, got {type(entry).__name__}")
+    if entry.id in known:
+        raise IclabError(f"{path}: id of the entry must be new, got {entry.id!r}, which the papers have")
+    return dataclasses.replace(entry, module=name)
 
 
 def per_seed(run: Run, seeds: Sequence[int]) -> list[Run]:

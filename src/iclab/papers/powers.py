@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from iclab.papers.entries import Lab
 from iclab.probes import Interval
 from iclab.probes.scaling import exponent
 from iclab.runs.sweep import Sweep
+from iclab.theory.statements import Constant, Law
 from iclab.training import Run
 
 TOLERANCE = 0.35
@@ -40,20 +42,44 @@ def power_checks(name: str, found: Interval, theory: float, tolerance: float = T
     return [Check.of(name, found, ">=", theory - tolerance), Check.of(name, found, "<=", theory + tolerance)]
 
 
-def power_panel(title: str, x: Sequence[float], curves: dict[str, Counts], theory: float, x_label: str | None = None
-                ) -> Panel:
-    """Counts in double logarithmic axes, with the theorem's power and one constant fitted."""
-    return Panel(title, list(x), [Curve(name, values) for name, values in curves.items()],
-                 lines=[(f"power {theory:.3g}", fitted_power(x, list(curves.values()), theory))],
+@dataclass(frozen=True)
+class FittedLaw:
+    """A theorem's law with the one constant that fits all measured settings best."""
+
+    law: Law
+    constants: list[Constant]
+    """One, or none where nothing was measured."""
+    orders: Mapping[str, Sequence[float]]
+    """What the law says without its constant, by axis and value."""
+
+    def line(self, axis: str) -> Float[np.ndarray, " points"]:
+        """The law along an axis."""
+        return np.asarray(self.orders[axis], float) * (self.constants[0].value if self.constants else np.nan)
+
+    @property
+    def words(self) -> str:
+        """The law and its constant."""
+        if not self.constants:
+            return f"{self.law.quantity}: nothing to fit {self.law.formula} to."
+        found = self.constants[0]
+        return (f"{self.law.quantity} = {found.value:.3g} * {self.law.formula}: one constant for all "
+                f"{found.settings} settings, which taken alone ask for {found.low:.3g} to {found.high:.3g}.")
+
+
+def fit_law(law: Law, orders: Mapping[str, Sequence[float]], counts: Mapping[str, Counts], lab: Lab) -> FittedLaw:
+    """The constant is the geometric mean, over settings, of what was counted (mean over seeds) over the order."""
+    ratios = np.concatenate([counts[axis].mean(axis=0) / np.asarray(orders[axis], float) for axis in orders])
+    known = ratios[np.isfinite(ratios) & (ratios > 0)]
+    found = [Constant(law.key, float(np.exp(np.log(known).mean())), float(known.min()), float(known.max()), len(known),
+                      len(next(iter(counts.values()))), lab.scale)] if len(known) else []
+    return FittedLaw(law, found, orders)
+
+
+def law_panel(title: str, x: Sequence[float], curves: dict[str, Counts], law: Float[np.ndarray, " points"],
+              x_label: str | None = None) -> Panel:
+    """Counts in double logarithmic axes, with the theorem's law."""
+    return Panel(title, list(x), [Curve(name, values) for name, values in curves.items()], lines=[("theory", law)],
                  x_label=x_label or title)
-
-
-def fitted_power(x: Sequence[float], counts: Sequence[Counts], theory: float) -> Float[np.ndarray, " points"]:
-    """The theorem's power times the constant that fits all counts best; NaN where there are none."""
-    law = np.asarray(x, float) ** theory
-    away = np.log(np.concatenate(counts)) - np.log(law)
-    known = away[np.isfinite(away)]
-    return law * (np.exp(known.mean()) if len(known) else np.nan)
 
 
 def power_row(name: str, x: Sequence[float], counts: Counts, theory: float) -> tuple[Any, ...]:

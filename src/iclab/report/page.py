@@ -1,48 +1,72 @@
-"""The page `report.html`: claims first, then every entry with its picture, words, settings and data."""
+"""The page `report.html`: claims first, then every entry by paper, disagreements, theory, notation, versions."""
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import metadata, resources
 from typing import Any
 
 import jinja2
 
-from iclab.papers.entries import Entry, Outcome
+from iclab.notation import NOTATION
+from iclab.papers.claims import WORST_FIRST, short
+from iclab.papers.outcomes import Finished
+from iclab.papers.sources import READINGS, SOURCES, Source
+from iclab.theory import shipped_constants
+from iclab.theory.all import LAWS
+
+PACKAGES = ("iclab", "jax", "jaxlib", "numpy", "optax", "scikit-learn", "scipy", "matplotlib", "polars")
 
 
-@dataclass(frozen=True)
-class Finished:
-    """An entry that has been run."""
+class Page:
+    """The page of one run; an entry's part is written once, however often the page is."""
 
-    entry: Entry
-    outcome: Outcome
-    seconds: float
+    def __init__(self, scale: str):
+        self.scale = scale
+        self._parts: dict[str, str] = {}
+
+    @cached_property
+    def _environment(self) -> jinja2.Environment:
+        made = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=jinja2.FunctionLoader(
+            lambda name: resources.files("iclab.report").joinpath(name).read_text()))
+        made.filters["data_url"] = lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
+        made.filters["number"] = short
+        made.filters["pretty"] = lambda value: json.dumps(value, indent=2)
+        made.filters["safe_svg"] = lambda plot: jinja2.utils.markupsafe.Markup(plot.svg)
+        return made
+
+    def render(self, finished: Sequence[Finished]) -> str:
+        """The whole page as text; everything that came from a spec is escaped."""
+        claims = [item.outcome.claim for item in finished if item.outcome.claim]
+        ids = {item.entry.id for item in finished}
+        others = {item.entry.paper: Source(item.entry.paper, item.entry.paper, "Not from the five papers.")
+                  for item in finished if item.entry.paper not in SOURCES}
+        papers = [(source, [item for item in finished if item.entry.paper == name])
+                  for name, source in (SOURCES | others).items()]
+        return self._environment.get_template("page.html.jinja").render(
+            scale=self.scale, finished=finished, claims=claims, papers=[found for found in papers if found[1]],
+            counts=[(verdict, sum(claim.verdict == verdict for claim in claims)) for verdict in WORST_FIRST[::-1]],
+            disagreements=[item for item in finished if item.outcome.claim and item.outcome.claim.verdict != "holds"],
+            readings=READINGS, sources=SOURCES, ids=ids, article=self._article, about=about(), notation=NOTATION,
+            laws=[(law, fitted) for law in LAWS for item in finished for fitted in item.outcome.constants
+                  if fitted.law == law.key], shipped=shipped_constants())
+
+    def _article(self, item: Finished) -> str:
+        if item.entry.id not in self._parts:
+            made = self._environment.get_template("entry.html.jinja").render(item=item, scale=self.scale)
+            self._parts[item.entry.id] = jinja2.utils.markupsafe.Markup(made)
+        return self._parts[item.entry.id]
 
 
-def page(finished: Sequence[Finished], scale: str) -> str:
-    """The whole page as text; everything that came from a spec is escaped."""
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["data_url"] = lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
-    environment.filters["number"] = _number
-    environment.filters["pretty"] = lambda value: json.dumps(value, indent=2)
-    environment.filters["picture"] = lambda plot: jinja2.utils.markupsafe.Markup(plot.svg)
-    template = resources.files("iclab.report").joinpath("page.html.jinja").read_text()
-    return environment.from_string(template).render(finished=finished, scale=scale, about=_about())
-
-
-def _number(value: float) -> str:
-    """Four decimals, or powers of ten for what they would show as zero."""
-    return f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
-
-
-def _about() -> dict[str, Any]:
-    packages = ("iclab", "jax", "numpy", "optax")
+def about() -> dict[str, Any]:
+    """Date, machine and versions."""
     return {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-            "versions": ", ".join(f"{name} {metadata.version(name)}" for name in packages)}
+            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+                       f"Python {platform.python_version()}",
+            "versions": [(name, metadata.version(name)) for name in PACKAGES]}

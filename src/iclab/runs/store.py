@@ -12,6 +12,7 @@ import inspect
 import io
 import json
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,11 +95,13 @@ class Store:
                 found[i] = trained
         return found  # type: ignore[return-value]
 
-    def recall(self, name: str, ingredients: Any, compute: Callable[[], Any]) -> Any:
-        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change."""
+    def recall(self, name: str, ingredients: Any, compute: Callable[[], Any], module: str | None = None) -> Any:
+        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change: that
+        of `module`, or of the module of `compute`."""
         text = json.dumps(to_json(ingredients), sort_keys=True)
-        module = compute.__module__
-        version = code_version(module) if module.split(".")[0] == ROOT else inspect.getsource(compute)
+        source: Any = compute if module is None else sys.modules[module]
+        module = module or compute.__module__
+        version = code_version(module) if module.split(".")[0] == ROOT else inspect.getsource(source)
         mine = f"{name}-{key(text, version)}"
         content = self.files.get("measurements", mine)
         if content is not None:

@@ -92,7 +92,7 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory") 
                                   "pass the run it was trained with")
     elif canonical(run) != canonical(saved):
         raise CheckpointError(f"checkpoint {path!r} was trained with another spec than the run given")
-    shapes = jax.eval_shape(lambda: begin(run))
+    shapes = _shapes(run)
     try:
         params = _restored("params", shapes.params, tensors)
         optimizer = _restored("optimizer", shapes.optimizer, tensors)
@@ -101,6 +101,17 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory") 
         raise CheckpointError(f"checkpoint {path!r} lacks the tensor {error}") from None
     probes = {name.removeprefix("probes/"): rows for name, rows in tensors.items() if name.startswith("probes/")}
     return Trained(run, params, optimizer, steps, loss, probes or None)
+
+
+_SHAPES: dict[Any, Any] = {}
+
+
+def _shapes(run: Run) -> Any:
+    """What a state of this run looks like; the same for all runs of a structure."""
+    structure = jax.tree.structure(run)
+    if structure not in _SHAPES:
+        _SHAPES[structure] = jax.eval_shape(lambda: begin(run))
+    return _SHAPES[structure]
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -23,7 +23,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.cot.settings import LONG, RHO, SHORT, SIZES, TAU, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models, prompts_for
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.powers import HEADER, Counts, power_panel, power_row
+from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_row
 from iclab.probes import seed_interval
 from iclab.probes.chains import ChainErrors
 from iclab.probes.context import needed_examples
@@ -32,7 +32,7 @@ from iclab.prompts.chain import Chain
 from iclab.prompts.transitions import weak_step
 from iclab.runs.store import run_id
 from iclab.specs import to_json
-from iclab.theory.cot import EXAMPLES_EXPONENT, prediction, quality_of, theorem2_conditions
+from iclab.theory.cot import EXAMPLES, EXAMPLES_EXPONENT, prediction, quality_of, theorem2_conditions
 
 AXES: dict[str, dict[str, tuple[float, ...]]] = {
     "quick": {"alpha'": (0.2, 0.4, 0.8), "tau": (0.3, 0.5, 0.7), "rho": (0.4, 0.6, 0.8)},
@@ -90,11 +90,16 @@ def counts(found: dict[str, Axis]) -> dict[str, Counts]:
     return {axis: needed_examples(part.lengths, part.errors.cot, NEEDED) for axis, part in found.items()}
 
 
-def shares_of_order(needed: dict[str, Counts], found: dict[str, Axis], which: str) -> dict[str, Counts]:
-    """Examples needed, over the theorem's order with the constant 1, for `cot` or `icl`."""
+def orders(needed: dict[str, Counts], found: dict[str, Axis], which: str) -> dict[str, list[float]]:
+    """The theorem's order of the examples needed, constant 1, for `cot` or `icl`."""
     patterns = a_run(1).prompts.patterns
-    return {axis: values / np.array([getattr(prediction(test, patterns), which) for test in part.tests])
-            for (axis, values), part in zip(needed.items(), found.values(), strict=True)}
+    return {axis: [getattr(prediction(test, patterns), which) for test in part.tests]
+            for axis, part in zip(needed, found.values(), strict=True)}
+
+
+def shares_of_order(needed: dict[str, Counts], found: dict[str, Axis], which: str) -> dict[str, Counts]:
+    """Examples needed over the theorem's order."""
+    return {axis: needed[axis] / np.array(order) for axis, order in orders(needed, found, which).items()}
 
 
 def falling_checks(needed: dict[str, Counts], shares: dict[str, Counts], x: dict[str, Any]) -> list[Check]:
@@ -137,15 +142,15 @@ def run(lab: Lab) -> Outcome:
     found, size, default = measure(lab), SIZES[lab.scale], at_default(lab, JUDGED)
     needed, judged = counts(found), checks(found, default)
     test = default_test(prompt_length=max(JUDGED))
+    law = fit_law(EXAMPLES["cot"], orders(needed, found, "cot"), needed, lab)
     claim = Claim(id="cot.examples", statement=STATEMENT, place="li2024cot, theorem 2, figure 2", checks=judged,
                   conditions=theorem2_conditions(a_run(size.steps), test_at("rho", RHO)), seeds=lab.seeds(size.seeds),
                   settings={"training": to_json(a_run(size.steps)), "test": to_json(test),
                             "prompts": prompts_told(lab), "allowed error": NEEDED}, notes=[NOTE],
                   runs=[str(run_id(m.run)) for m in models(lab)], scale=lab.scale)
     plot = curve_figure("cot.examples", f"Examples that a chain of thought needs for an error of {NEEDED}",
-                        "One setting varied at a time, the others alpha' 0.8, tau 0.5, rho 0.8; dashed: the theorem's "
-                        "power with one constant fitted.",
-                        [power_panel(axis, found[axis].values, {"softmax": values}, EXAMPLES_EXPONENT)
+                        f"One setting varied at a time, the others alpha' 0.8, tau 0.5, rho 0.8; dashed: {law.words}",
+                        [law_panel(axis, found[axis].values, {"softmax": values}, law.line(axis))
                          for axis, values in needed.items()], "", "examples needed", log_x=True, log_y=True)
     rows = [power_row(axis, found[axis].values, values, EXAMPLES_EXPONENT) for axis, values in needed.items()]
     near = np.abs((default.cot - default.vote).mean(axis=0)).max()
@@ -161,7 +166,7 @@ def run(lab: Lab) -> Outcome:
           f"error with {JUDGED[0]} to {JUDGED[-1]} examples stays within {near:.3f} of the ideal vote's. The rule was "
           "changed after a first look (see its note).",
         plots=[plot], tables=[Table("cot.examples", "Exponents, with bootstrap intervals over seeds", HEADER, rows)],
-        claim=claim, seeds=claim.seeds, settings=claim.settings)
+        claim=claim, seeds=claim.seeds, settings=claim.settings, constants=law.constants)
 
 
 ENTRY = Entry("cot.examples", "claim", "Examples that a chain of thought needs", "li2024cot, theorem 2, figure 2", run)

@@ -21,6 +21,7 @@ from iclab.papers.cot.examples import (
     enough,
     falling_checks,
     measure,
+    orders,
     prompts_told,
     shares_of_order,
     test_at,
@@ -28,11 +29,12 @@ from iclab.papers.cot.examples import (
 from iclab.papers.cot.settings import SHORT, SIZES, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models, untrained
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.powers import HEADER, Counts, power_panel, power_row
+from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_row
 from iclab.probes import seed_interval
 from iclab.probes.context import needed_examples
 from iclab.runs.store import run_id
 from iclab.specs import to_json
+from iclab.theory.cot import EXAMPLES as LAWS
 from iclab.theory.cot import EXAMPLES_EXPONENT, quality_of, theorem3_conditions
 
 NAMES = {"alpha'": "alpha'", "tau": "tau_o", "rho": "rho_o"}
@@ -73,14 +75,15 @@ def run(lab: Lab) -> Outcome:
     """Judge the claim and draw the laws."""
     found, few, size = measure(lab), few_matching(lab), SIZES[lab.scale]
     needed, x, judged = counts(found), varied(found), checks(found, few)
+    law = fit_law(LAWS["icl"], orders(needed, found, "icl"), needed, lab)
     claim = Claim(id="cot.icl", statement=STATEMENT, place="li2024cot, theorem 3 (b), figure 3", checks=judged,
                   conditions=theorem3_conditions(a_run(size.steps), test_at("rho", 0.8)), notes=[NOTE],
                   settings={"training": to_json(a_run(size.steps)), "test": to_json(default_test()),
                             "prompts": prompts_told(lab), "allowed error": NEEDED}, seeds=lab.seeds(size.seeds),
                   runs=[str(run_id(m.run)) for m in models(lab)], scale=lab.scale)
     laws = curve_figure("cot.icl", f"Examples that in-context learning needs for an error of {NEEDED}",
-                        "One setting varied at a time; dashed: the theorem's power with one constant fitted.",
-                        [power_panel(axis, x[axis], {"softmax": values}, EXAMPLES_EXPONENT)
+                        f"One setting varied at a time; dashed: {law.words}",
+                        [law_panel(axis, x[axis], {"softmax": values}, law.line(axis))
                          for axis, values in needed.items()], "", "examples needed", log_x=True, log_y=True)
     trained = curve_figure("cot.icl.training", "What training adds to in-context learning",
                            f"Error of the answer given at once with {EXAMPLES} examples, before and after training.",
@@ -101,7 +104,7 @@ def run(lab: Lab) -> Outcome:
           f"that of the matching ones, and says nothing about training. At alpha' = {FRACTIONS[0]:g} it errs "
           f"{mean['untrained'][0]:.3f} against {mean['trained'][0]:.3f}. The rule was changed after a first look, as "
           "that of cot.examples.",
-        plots=[laws, trained], claim=claim, seeds=claim.seeds, settings=claim.settings,
+        plots=[laws, trained], claim=claim, seeds=claim.seeds, settings=claim.settings, constants=law.constants,
         tables=[Table("cot.icl", "Exponents, with bootstrap intervals over seeds", HEADER, rows)])
 
 

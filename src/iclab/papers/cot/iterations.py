@@ -20,13 +20,13 @@ from iclab.papers.cot.dynamics import stages
 from iclab.papers.cot.mechanism import inside
 from iclab.papers.cot.settings import a_run, default_test
 from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
-from iclab.papers.powers import HEADER, Counts, power_checks, power_panel, power_row
+from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_checks, power_row
 from iclab.probes import seed_interval
 from iclab.probes.context import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.store import run_id
 from iclab.specs import replace, to_json
-from iclab.theory.cot import ITERATION_EXPONENTS, LENGTH_EXPONENT, theorem2_conditions
+from iclab.theory.cot import ITERATION_EXPONENTS, ITERATIONS, LENGTH_EXPONENT, TRAINING_LENGTH, theorem2_conditions
 from iclab.training import Run, Trained
 
 TARGET, STEPS = 0.05, 400
@@ -106,15 +106,18 @@ def run(lab: Lab) -> Outcome:
     axes, models = AXES[lab.scale], trained(lab)
     counts, lengths = steps_to(models, lab.scale), lengths_for(models, lab.scale)
     judged, base = checks(counts, lengths, lab.scale), a_run(STEPS)
-    panels = [power_panel(axis, axes[axis], {"softmax": values}, ITERATION_EXPONENTS[axis])
-              for axis, values in counts.items()]
+    laws = [fit_law(ITERATIONS, {axis: [ITERATIONS.order(run_at(axis, value), None) for value in values]
+                                 for axis, values in axes.items()}, counts, lab)]
+    panels = [law_panel(axis, axes[axis], {"softmax": values}, laws[0].line(axis)) for axis, values in counts.items()]
     if lengths is not None:
-        panels.append(power_panel("l_tr against alpha", FRACTIONS[lab.scale], {"softmax": lengths}, LENGTH_EXPONENT,
-                                  x_label="alpha"))
+        fractions = FRACTIONS[lab.scale]
+        laws.append(fit_law(TRAINING_LENGTH, {"alpha": [TRAINING_LENGTH.order(run_at("alpha", value), None)
+                                                        for value in fractions]}, {"alpha": lengths}, lab))
+        panels.append(law_panel("l_tr against alpha", fractions, {"softmax": lengths}, laws[1].line("alpha"), "alpha"))
     plot = curve_figure("cot.iterations", f"Iterations to a training loss of {TARGET}, and how long prompts must be",
                         "One setting varied at a time, the others M 20, K 3, alpha 0.4; last panel: the number of "
-                        "examples in a training prompt with which the loss ends there. Dashed: the theorem's power "
-                        "with one constant fitted.", panels, "", "", log_x=True, log_y=True, share_y=False)
+                        "examples in a training prompt with which the loss ends there. Dashed: "
+                        + " ".join(law.words for law in laws), panels, "", "", log_x=True, log_y=True, share_y=False)
     claim = Claim(id="cot.iterations", statement=STATEMENT, place="li2024cot, theorem 1", checks=judged,
                   conditions=theorem2_conditions(base, default_test(prompt_length=20))[:1],
                   seeds=lab.seeds(SEEDS[lab.scale]),
@@ -134,7 +137,8 @@ def run(lab: Lab) -> Outcome:
                  + ". The theorem's are bounds: a smaller power of K, or one of alpha nearer 0, is within them. The "
                    "batch holds every query input once at every step, so that it grows with M and K.",
         plots=[plot], tables=[Table("cot.iterations", "Exponents, with bootstrap intervals over seeds", HEADER, rows)],
-        claim=claim, seeds=claim.seeds, settings=claim.settings)
+        claim=claim, seeds=claim.seeds, settings=claim.settings,
+        constants=[constant for law in laws for constant in law.constants])
 
 
 ENTRY = Entry("cot.iterations", "claim", "Iterations and prompt lengths of training, as powers of the settings",

@@ -20,13 +20,14 @@ from iclab.figures.plots import Plot, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.icl.settings import in_domain, one_layer_run
-from iclab.papers.powers import HEADER, power_checks, power_panel, power_row, said
+from iclab.papers.powers import HEADER, FittedLaw, fit_law, law_panel, power_checks, power_row, said
 from iclab.probes import seed_interval
 from iclab.probes.context import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
-from iclab.theory.icl import EXPONENTS, LENGTH_EXPONENT, theorem33_conditions
+from iclab.theory.icl import EXPONENTS, ITERATIONS, LENGTH_EXPONENT, TRAINING_LENGTH, theorem33_conditions
+from iclab.theory.statements import shipped_constants
 from iclab.training import Run, Trained
 
 FRACTIONS = {"quick": (0.4, 0.8), "full": (0.4, 0.5, 0.6, 0.8, 1.0)}
@@ -111,14 +112,24 @@ def checks(found: Found, scale: str) -> list[Check]:
             *power_checks("exponent of alpha in l_tr (theorem -1)", exponent(SHORT[scale], needed), THEORY["l_tr"])]
 
 
-def figure(found: Found, name: str, scale: str) -> Plot:
+def length_law(found: Found, lab: Lab) -> FittedLaw:
+    """The theorem's law of the training length, fitted."""
+    orders = [TRAINING_LENGTH.order(a_run(fraction, 20, 1), None) for fraction in SHORT[lab.scale]]
+    return fit_law(TRAINING_LENGTH, {"alpha": orders}, {"alpha": found.needed}, lab)
+
+
+def figure(found: Found, name: str, lab: Lab) -> Plot:
     """Figure 6: training prompts and iterations that are needed, against alpha."""
+    law, constant = length_law(found, lab), shipped_constants()[ITERATIONS.key]
+    steps = np.array([ITERATIONS.order(a_run(fraction, 20, 1), None) for fraction in FRACTIONS[lab.scale]])
     x = "alpha, fraction of decisive training examples"
     return curve_figure(name, "Training examples and iterations needed, against the decisive fraction",
-                        "Dashed: the theorem's power with one constant fitted.",
-                        [power_panel("training examples", SHORT[scale], {"softmax": found.needed}, THEORY["l_tr"], x),
-                         power_panel("iterations", FRACTIONS[scale], {"softmax": found.steps[JUDGED, TARGET]},
-                                     THEORY["T"], x)], "", "", log_x=True, log_y=True, share_y=False)
+                        f"Dashed: {law.words} {ITERATIONS.quantity} = {constant.value:.3g} * {ITERATIONS.formula}, "
+                        f"the constant from {ITERATIONS.entry}, where alpha is not varied.",
+                        [law_panel("training examples", SHORT[lab.scale], {"softmax": found.needed},
+                                   law.line("alpha"), x),
+                         law_panel("iterations", FRACTIONS[lab.scale], {"softmax": found.steps[JUDGED, TARGET]},
+                                   constant.value * steps, x)], "", "", log_x=True, log_y=True, share_y=False)
 
 
 def run(lab: Lab) -> Outcome:
@@ -147,7 +158,7 @@ def run(lab: Lab) -> Outcome:
                  f"the query's pattern cannot be answered. The test asks for less: with {found.lengths[0]} training "
                  f"examples the error on unseen tasks is at most {shortest.max():.3f}.",
         tables=[Table("icl.alpha", "Exponents of alpha", ("setting", *HEADER), rows)], claim=claim, seeds=claim.seeds,
-        settings=claim.settings)
+        settings=claim.settings, constants=length_law(found, lab).constants)
 
 
 ENTRY = Entry("icl.alpha", "claim", "Training prompts and iterations as fewer examples are decisive",

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import GPT2_TASKS, TRAINING_SCALE, in_domain, out_of_domain
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
-from iclab.papers.powers import fitted_power, power_checks, said
+from iclab.papers.powers import fit_law, law_panel, power_checks, said
 from iclab.probes import seed_interval
 from iclab.probes.context import context_errors, needed_examples
 from iclab.probes.scaling import exponent
 from iclab.runs.store import run_id
 from iclab.specs import to_json
-from iclab.theory.icl import LENGTH_EXPONENT
+from iclab.theory.icl import EXAMPLES, LENGTH_EXPONENT
 
 WHERE = ("in domain", "out of domain")
 FRACTIONS = {"softmax": (0.2, 0.3, 0.4, 0.6, 0.8, 1.0), "gpt2": (0.4, 0.6, 0.8, 1.0)}
@@ -93,12 +93,11 @@ def run(lab: Lab) -> Outcome:
                             "seeds": SEEDS[lab.scale]},
                   runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     x = np.array(FRACTIONS["softmax"])
-    law = fitted_power(x.tolist(), list(needed.values()), THEORY)
+    law = fit_law(EXAMPLES, {WHERE[0]: (1 / x).tolist()}, needed, lab)
     plot = curve_figure("icl.context", "Test examples needed for an error of 0.05",
-                        "One-layer Transformer, K' = 5, against the fraction of decisive examples alpha'; dashed: the "
-                        "theorem's law with one constant fitted.",
-                        [Panel("one layer", x.tolist(), [Curve(where, values) for where, values in needed.items()],
-                               lines=[("C / alpha'", law)])],
+                        "One-layer Transformer, K' = 5, against the fraction of decisive examples alpha'; dashed, "
+                        f"fitted in domain: {law.words}", [law_panel("one layer", x.tolist(), needed,
+                                                                     law.line(WHERE[0]))],
                         "alpha', fraction of decisive test examples", "examples needed", log_x=True, log_y=True)
     laws = {where: exponent(x.tolist(), values) for where, values in needed.items()}
     few = {where: values[:, :, LENGTHS["gpt2"].index(FEW)].mean(axis=0) for where, values in gpt2.items()}
@@ -111,7 +110,7 @@ def run(lab: Lab) -> Outcome:
                  + f" (theorem -1). GPT-2 with {FEW} examples at alpha' = 0.4 and 1 (K' = 0.5): "
                  + "; ".join(f"{where} {values[0]:.3f} and {values[-1]:.3f}" for where, values in few.items())
                  + ". At K' = 5 its error is large at any number of examples (figure 3).",
-        plots=[plot], claim=claim, seeds=claim.seeds, settings=claim.settings)
+        plots=[plot], claim=claim, seeds=claim.seeds, settings=claim.settings, constants=law.constants)
 
 
 ENTRY = Entry("icl.context", "claim", "Test examples needed as fewer of them are decisive",

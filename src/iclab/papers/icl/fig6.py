@@ -16,7 +16,7 @@ def run(lab: Lab) -> Outcome:
         paper="Both grow as fewer examples are decisive, like 1 / alpha and alpha^(-2/3).",
         measured=f"Training examples from {needed[-1]:.1f} to {needed[0]:.1f}, iterations from {steps[-1]:.0f} "
                  f"(alpha {FRACTIONS[lab.scale][-1]:g}) to {steps[0]:.0f} (alpha {FRACTIONS[lab.scale][0]:g}).",
-        plots=[figure(found, "icl.fig6", lab.scale)], seeds=lab.seeds(SEEDS[lab.scale]),
+        plots=[figure(found, "icl.fig6", lab)], seeds=lab.seeds(SEEDS[lab.scale]),
         settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"]))})
 
 

@@ -17,11 +17,11 @@ from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.icl.settings import in_domain, one_layer_run
-from iclab.papers.powers import HEADER, Counts, counted, power_checks, power_panel, power_row
+from iclab.papers.powers import HEADER, Counts, counted, fit_law, law_panel, power_checks, power_row
 from iclab.probes import seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.specs import replace, to_json
-from iclab.theory.icl import EXPONENTS, theorem33_conditions
+from iclab.theory.icl import EXPONENTS, ITERATIONS, theorem33_conditions
 from iclab.training import Run, Trained
 
 TARGET = 0.2
@@ -75,10 +75,11 @@ def run(lab: Lab) -> Outcome:
     axes, seeds = AXES[lab.scale], lab.seeds(SEEDS[lab.scale])
     counts, runs = counted(lab, "icl.iterations", axes, a_run, iterations, seeds)
     judged = checks(counts, lab.scale)
+    law = fit_law(ITERATIONS, {axis: [ITERATIONS.order(a_run(axis, value), None) for value in values]
+                               for axis, values in axes.items()}, counts, lab)
     plot = curve_figure("icl.iterations", "Iterations to a training loss of 0.2",
-                        "One setting varied at a time, the others M1 6, beta 3, eta 0.5; dashed: the theorem's power "
-                        "with one constant fitted.",
-                        [power_panel(axis, axes[axis], {"softmax": values}, THEORY[axis])
+                        f"One setting varied at a time, the others M1 6, beta 3, eta 0.5; dashed: {law.words}",
+                        [law_panel(axis, axes[axis], {"softmax": values}, law.line(axis))
                          for axis, values in counts.items()], "", "iterations", log_x=True, log_y=True)
     claim = Claim(id="icl.iterations", statement=STATEMENT, place="li2024icl, theorem 3.3", checks=judged,
                   conditions=theorem33_conditions(a_run("beta", 3.0), in_domain()), seeds=seeds,
@@ -93,7 +94,7 @@ def run(lab: Lab) -> Outcome:
                  + ". The theorem's T is enough, and eta is as it says; but larger patterns help much more, and more "
                    "patterns cost less, than its order says.",
         plots=[plot], tables=[Table("icl.iterations", "Exponents, with bootstrap intervals over seeds", HEADER, rows)],
-        claim=claim, seeds=seeds, settings=claim.settings)
+        claim=claim, seeds=seeds, settings=claim.settings, constants=law.constants)
 
 
 ENTRY = Entry("icl.iterations", "claim", "Iterations to a fixed loss, as powers of the settings",

@@ -13,16 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import SIZES, attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
-from iclab.papers.powers import power_checks
+from iclab.papers.powers import fit_law, law_panel, power_checks
 from iclab.probes import seed_interval
 from iclab.probes.context import context_errors, needed_examples
 from iclab.runs.store import run_id
 from iclab.specs import to_json
+from iclab.theory.mamba import EXAMPLES
 from iclab.training import Trained
 
 LENGTHS = {"linear": (10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 100, 128, 160, 200, 256, 320),
@@ -81,17 +82,17 @@ def run(lab: Lab) -> Outcome:
 
         kept = lab.store.recall("mamba-context", [[m.run for m in models], prompts], compute)
         counts[member] = needed_examples(LENGTHS[member], np.array(kept), NEEDED)
-    panels = []
+    panels, laws = [], []
     for member, fractions in FRACTIONS.items():
-        f, mean = np.array(fractions), np.nanmean(counts[member], axis=0)
-        law = f / (0.5 - f) ** 2 if member == "linear" else 1 / (1 - f)
-        scale = np.exp(np.nanmean(np.log(mean) - np.log(law)))
-        label = "C f (1/2 - f)^-2" if member == "linear" else "C (1 - f)^-1"
-        panels.append(Panel("linear Transformer" if member == "linear" else "Mamba", fractions,
-                            [Curve(member, counts[member])], lines=[(label, scale * law)]))
+        order = EXAMPLES[member].order
+        law = fit_law(EXAMPLES[member], {"f": [order(None, attacked_prompts("flip", f)) for f in fractions]},
+                      {"f": counts[member]}, lab)
+        laws.append(law)
+        panels.append(law_panel("linear Transformer" if member == "linear" else "Mamba", fractions,
+                                {member: counts[member]}, law.line("f"), "outlier fraction f"))
     plot = curve_figure("mamba.context", "Context examples needed for an error of 0.05",
-                        "Under flip; the dashed line is the theorem's law with one constant fitted.", panels,
-                        "outlier fraction f", "context examples", log_y=True, share_y=False)
+                        "Under flip; dashed: " + " ".join(law.words for law in laws), panels, "", "context examples",
+                        log_y=True, share_y=False)
     judged = checks(counts)
     size = SIZES[lab.scale]
     claim = Claim(id="mamba.context", statement=STATEMENT, place="li2025mamba, theorems 2 (d), 4 (d)", checks=judged,
@@ -106,7 +107,8 @@ def run(lab: Lab) -> Outcome:
                  f"[{judged[4].low:.2f}, {judged[4].high:.2f}] (theorem -1). At f = 0.42 the linear Transformer needs "
                  f"{np.nanmean(counts['linear'][:, -1]):.0f} examples, at f = 0.5 Mamba "
                  f"{np.nanmean(counts['mamba'][:, 0]):.1f} and at 0.85 {np.nanmean(counts['mamba'][:, -1]):.0f}.",
-        plots=[plot], claim=claim, seeds=seeds, settings=claim.settings)
+        plots=[plot], claim=claim, seeds=seeds, settings=claim.settings,
+        constants=[constant for law in laws for constant in law.constants])
 
 
 ENTRY = Entry("mamba.context", "claim", "Context examples needed as outliers become many",

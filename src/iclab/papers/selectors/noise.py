@@ -19,7 +19,7 @@ from jaxtyping import Float
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.powers import HEADER, Counts, counted, power_checks, power_panel, power_row
+from iclab.papers.powers import HEADER, Counts, counted, fit_law, law_panel, power_checks, power_row
 from iclab.papers.selectors.settings import SIZES, a_run, training_prompts
 from iclab.papers.selectors.trained import trained_models
 from iclab.probes import information_floor, model_errors, seed_interval
@@ -27,13 +27,14 @@ from iclab.probes.scaling import exponent, iterations_to
 from iclab.prompts.patterns import Matrix
 from iclab.runs.store import run_id
 from iclab.specs import to_json
+from iclab.theory.selectors import EXPONENTS as THEORY
+from iclab.theory.selectors import ITERATIONS, noise_factor
 from iclab.training import Run, Trained
 
 AXES: dict[str, dict[str, tuple[float, ...]]] = {
     "quick": {"lam*": (0.7, 1.0), "tau": (0.0, 0.15)},
     "full": {"lam*": (0.5, 0.7, 1.0), "tau": (0.0, 0.05, 0.1, 0.15), "M": (16, 40)},
 }
-THEORY = {"lam*": -1.0, "M": 0.5}
 STEPS = {"lam*": 800, "tau": 400, "M": 400}
 TARGET = 0.2
 M1 = 6
@@ -67,11 +68,6 @@ def tests() -> list[Any]:
             *(training_prompts(pattern_mixtures=rows, tasks="all") for rows in (POSITIVE, MIXED))]
 
 
-def theorem_factor(tau: float) -> float:
-    """How much longer training takes with noise, up to constants (its epsilon left out)."""
-    return float((1 - tau * M1) ** -0.5)
-
-
 def checks(counts: dict[str, Counts], errors: Float[np.ndarray, "seeds tests"], axes: dict[str, Sequence[float]]
            ) -> list[Check]:
     """The rule above."""
@@ -82,7 +78,7 @@ def checks(counts: dict[str, Counts], errors: Float[np.ndarray, "seeds tests"], 
             judged += power_checks(f"exponent of {axis} (theorem {theory:g})", exponent(axes[axis], counts[axis]),
                                    theory)
     longer = counts["tau"][:, -1] / counts["tau"][:, 0]
-    factor = theorem_factor(axes["tau"][-1])
+    factor = noise_factor(axes["tau"][-1], M1)
     return [*judged, Check.of(f"T at tau = {axes['tau'][-1]:g} over T without noise (theorem {factor:.1f})",
                               seed_interval(longer), ">=", factor / 2),
             Check.of("error on the training tasks", seed_interval(errors[:, 0]), "<=", ERROR_ALLOWED),
@@ -100,9 +96,11 @@ def run(lab: Lab) -> Outcome:
 
     errors = np.array(lab.store.recall("selectors-noise", [[m.run for m in models], tests(), size.prompts], compute))
     judged = checks(counts, errors, axes)  # type: ignore[arg-type]
+    law = fit_law(ITERATIONS, {axis: [ITERATIONS.order(axis_run(axis, value), None) for value in values]
+                               for axis, values in axes.items()}, counts, lab)
     powers = curve_figure("selectors.noise", "Iterations to a training loss of 0.2",
-                          "One setting varied at a time; dashed: the theorem's power with one constant fitted.",
-                          [power_panel(axis, axes[axis], {"softmax": counts[axis]}, THEORY[axis]) for axis in THEORY
+                          f"One setting varied at a time; dashed: {law.words}",
+                          [law_panel(axis, axes[axis], {"softmax": counts[axis]}, law.line(axis)) for axis in THEORY
                            if axis in counts], "", "iterations", log_x=True, log_y=True)
     noisy = curve_figure("selectors.noise.test", "Error against the noise of the test prompts",
                          "Training prompts have noise of norm at most 0.1; patterns have norm 3.",
@@ -129,7 +127,7 @@ def run(lab: Lab) -> Outcome:
                    "further irrelevant patterns cost nothing.",
         plots=[powers, noisy], tables=[Table("selectors.noise", "Exponents, with bootstrap intervals over seeds",
                                              HEADER, rows)],
-        claim=claim, seeds=seeds, settings=claim.settings)
+        claim=claim, seeds=seeds, settings=claim.settings, constants=law.constants)
 
 
 ENTRY = Entry("selectors.noise", "claim", "Coefficients, noise, number of patterns", PLACE, run)

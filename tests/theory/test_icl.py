@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain, training_prompts
 from iclab.specs import replace
-from iclab.theory.icl import balanced, least_pattern_sum, theorem33_conditions, theorem34_conditions
+from iclab.theory.icl import least_pattern_sum, theorem33_conditions, theorem34_conditions
+from iclab.theory.tasks import balanced
 
 
 def test_coverage_asks_for_every_pattern_with_both_labels_equally_often():

@@ -1,0 +1,79 @@
+"""Pages that are made from the code when the site is built: claims, notation, laws, public names."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import iclab
+from iclab.notation import NOTATION
+from iclab.papers.entries import all_entries
+from iclab.papers.sources import READINGS, SOURCES
+from iclab.theory import shipped_constants
+from iclab.theory.all import LAWS
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put what the code says in place of `<!-- made: NAME -->`."""
+    for name, make in MADE.items():
+        mark = f"<!-- made: {name} -->"
+        if mark in markdown:
+            markdown = markdown.replace(mark, make())
+    return markdown
+
+
+def claims() -> str:
+    """Every entry, with the docstring that holds its rule, cost and expected numbers."""
+    parts, entries = [], all_entries()
+    for name, source in SOURCES.items():
+        parts.append(f"## {source.name}\n\n{source.subject}\n")
+        for entry in (entry for entry in entries.values() if entry.paper == name):
+            told = inspect.getdoc(importlib.import_module(entry.module)) or ""
+            parts.append(f"### `{entry.id}` {entry.title}\n\n*{entry.kind}, {entry.place}*\n\n{told}\n\n"
+                         f"```bash\niclab reproduce {entry.id}\n```\n")
+    return "\n".join(parts)
+
+
+def readings() -> str:
+    """Where the papers contradict themselves."""
+    return _table(("paper", "place", "printed", "here", "shown by"),
+                  [(SOURCES[r.paper].key, r.place, r.printed, r.here, f"`{r.evidence}`" if r.evidence else "")
+                   for r in READINGS])
+
+
+def notation() -> str:
+    """The table of symbols."""
+    return _table(("symbol", "field", "meaning", "paper"),
+                  [(f"`{s.symbol}`", ", ".join(f"`{name}`" for name in s.fields), s.meaning, s.paper)
+                   for s in NOTATION])
+
+
+def laws() -> str:
+    """Every law with its constant."""
+    known = shipped_constants()
+    rows = []
+    for law in LAWS:
+        found = known.get(law.key)
+        told = "not fitted" if found is None else f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})"
+        rows.append((law.quantity, f"`c * {law.formula}`", told, law.measured_at, f"`{law.entry}`"))
+    return _table(("quantity", "law", "c (single settings)", "reached", "fitted in"), rows)
+
+
+def names() -> str:
+    """Every public name with its documentation."""
+    homes = [(name, getattr(iclab, name)) for name in iclab.__all__]
+    rooms: dict[str, list[str]] = {}
+    for name, thing in homes:
+        rooms.setdefault(thing.__module__.split(".")[1], []).append(f"{thing.__module__}.{name}")
+    return "\n".join(f"## {room}\n\n" + "\n".join(f"::: {path}\n" for path in paths) for room, paths in rooms.items())
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    def line(cells: tuple[str, ...]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([line(header), line(("---",) * len(header)), *(line(row) for row in rows)])
+
+
+MADE = {"claims": claims, "readings": readings, "notation": notation, "laws": laws, "names": names}

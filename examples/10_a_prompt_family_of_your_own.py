@@ -1,0 +1,60 @@
+"""A prompt family of your own: a new halfspace in every prompt, some labels wrong and nothing to tell them by."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from iclab import GatedAttention, Prompt, Run, Training, measure_error, replace, train_many
+from iclab.prompts.context import Family
+from iclab.prompts.randomness import as_key
+from iclab.specs import number, spec
+
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
+
+
+@spec
+class Halfspaces(Family):
+    """x is Gaussian, the label is the side of a random plane on which it lies."""
+
+    dimension: int = 4
+    """Length of an input."""
+    prompt_length: int = 20
+    """Examples in a prompt."""
+    wrong_fraction: float = number(default=0.0)
+    """Share of the examples whose label is wrong."""
+
+    def bits(self, key: Any, batch: int) -> jax.Array:
+        """The randomness of a batch: the plane, the inputs, and a number that decides who lies."""
+        words = jax.random.wrap_key_data(jnp.stack(as_key(key)))
+        return jax.random.normal(words, (batch, self.prompt_length + 2, self.dimension + 1))
+
+    def prompts(self, bits: jax.Array) -> Prompt:
+        """The prompts that the randomness determines."""
+        return jax.vmap(self._prompt)(bits)
+
+    def _prompt(self, drawn: jax.Array) -> Prompt:
+        plane, x, luck = drawn[0, :-1], drawn[1:, :-1], jax.scipy.stats.norm.cdf(drawn[1:, -1])
+        clean, none = jnp.sign(x @ plane), jnp.zeros(len(x), jnp.int32)
+        wrong = (luck < self.wrong_fraction).at[-1].set(False)
+        return Prompt(x=x, y=jnp.where(wrong, -clean, clean).at[-1].set(0.0), label=clean[-1], pattern=none,
+                      outlier=wrong, clean=clean, task=none[:2], irrelevant=none, direction=none)
+
+
+def main() -> dict[str, list[float]]:
+    prompts = Halfspaces(wrong_fraction=0.1)
+    runs = [Run(model=GatedAttention(member=member, normalise=True), prompts=prompts,
+                training=Training(steps=STEPS, batch_size=64, learning_rate=0.3)) for member in ("mamba", "linear")]
+    tests = [replace(prompts, wrong_fraction=share) for share in (0.0, 0.2, 0.4)]
+    errors = {trained.run.model.member: [measure_error(trained, test).error for test in tests]
+              for trained in train_many(runs)}
+    for member, found in errors.items():
+        print(f"{member:7} errs " + ", ".join(f"{error:.3f}" for error in found) + " with 0, 20, 40 % wrong labels")
+    return errors
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The live table of `iclab reproduce`: every entry with its progress, verdict and time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from iclab.commands.output import duration
+from iclab.commands.progress import LINE_EVERY
+from iclab.papers.claims import Claim
+from iclab.papers.entries import Entry
+from iclab.papers.outcomes import Finished
+
+COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "shown": "cyan", "running": "bold"}
+
+
+class Board:
+    """What the table shows; on a terminal it is drawn anew a few times a second, elsewhere it prints lines."""
+
+    def __init__(self, entries: Sequence[Entry], console: Console):
+        self.entries, self.console = entries, console
+        self.finished: dict[str, Finished] = {}
+        self.running: str | None = None
+        self.share, self.began, self.entry_began = 0.0, time.monotonic(), time.monotonic()
+        self._said = time.monotonic()
+
+    @contextmanager
+    def entry(self, entry: Entry) -> Iterator[Callable[[int, int], None]]:
+        """While an entry runs; yields `show(done, total)`."""
+        self.running, self.share, self.entry_began = entry.id, 0.0, time.monotonic()
+        yield self._progress
+        self.running = None
+
+    def _progress(self, done: int, total: int) -> None:
+        self.share = done / max(total, 1)
+        now = time.monotonic()
+        if not self.console.is_terminal and now - self._said >= LINE_EVERY:
+            self._said = now
+            print(f"{self.running}: {self.share:.0%} of this training, {now - self.entry_began:.0f} s; "
+                  f"{len(self.finished)}/{len(self.entries)} entries done", file=sys.stderr, flush=True)
+
+    def done(self, found: Finished) -> None:
+        """An entry is finished."""
+        self.finished[found.entry.id] = found
+        if not self.console.is_terminal:
+            print(f"{found.entry.id:18} {found.seconds:6.1f} s  {verdict(found):12} {found.entry.title}", flush=True)
+
+    def __rich__(self) -> Table:
+        """The part of the table around the running entry that fits the screen."""
+        now = time.monotonic()
+        table = Table(box=SIMPLE_HEAD, title=f"{len(self.finished)} of {len(self.entries)} entries, "
+                                             f"{duration(now - self.began)}", title_justify="left")
+        for name in ("entry", "what", "progress", "verdict", "time"):
+            table.add_column(name, no_wrap=True, justify="right" if name == "time" else "left",
+                             ratio=1 if name == "what" else None)
+        room = max(self.console.height - 7, 3)
+        at = next((i for i, entry in enumerate(self.entries) if entry.id == self.running), len(self.finished))
+        first = max(0, min(at - room * 2 // 3, len(self.entries) - room))
+        for entry in self.entries[first:first + room]:
+            table.add_row(*self._row(entry, now))
+        return table
+
+    def _row(self, entry: Entry, now: float) -> list[Any]:
+        found = self.finished.get(entry.id)
+        if found is not None:
+            told = verdict(found)
+            return [entry.id, entry.title, "", Text(told, COLOURS[told]), duration(found.seconds)]
+        if entry.id == self.running:
+            bar = ProgressBar(total=1.0, completed=self.share, width=14) if self.share else "working"
+            return [Text(entry.id, "bold"), entry.title, bar, "", duration(now - self.entry_began)]
+        return [Text(entry.id, "dim"), Text(entry.title, "dim"), "", "", ""]
+
+
+@contextmanager
+def board(entries: Sequence[Entry]) -> Iterator[Board]:
+    """The table, live on standard error when that is a terminal."""
+    console = Console(stderr=True)
+    made = Board(entries, console)
+    if not console.is_terminal:
+        yield made
+        return
+    with Live(made, console=console, refresh_per_second=4, transient=True):
+        yield made
+
+
+def verdict(found: Finished) -> str:
+    """A claim's verdict; a figure or table is shown."""
+    return found.outcome.claim.verdict if found.outcome.claim else "shown"
+
+
+def claims_table(claims: Sequence[Claim], console: Console | None = None) -> None:
+    """The last screen: what the papers say in short, what was measured, the verdict."""
+    console = console or Console(width=None if sys.stdout.isatty() else 120)
+    table = Table(box=SIMPLE_HEAD, show_lines=False, padding=(0, 1, 1, 0))
+    for name, ratio in (("claim", None), ("the paper says", 4), ("measured [95 % interval]", 5), ("verdict", None)):
+        table.add_column(name, ratio=ratio, no_wrap=ratio is None)
+    for claim in claims:
+        table.add_row(claim.id, claim.statement, claim.summary, Text(claim.verdict, COLOURS[claim.verdict]))
+    console.print(table)
+    counts = {name: sum(claim.verdict == name for claim in claims) for name in ("holds", "fails", "inconclusive")}
+    console.print(", ".join(f"{count} {'hold' if name == 'holds' else 'fail' if name == 'fails' else name}"
+                            for name, count in counts.items() if count))

@@ -1,0 +1,35 @@
+"""Which theorems speak of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iclab.errors import require
+from iclab.theory import cot, icl, mamba, selectors
+from iclab.theory.statements import Constant, Law, Statement
+
+LAWS: tuple[Law, ...] = (*mamba.ITERATIONS.values(), *mamba.EXAMPLES.values(), icl.ITERATIONS, icl.TRAINING_LENGTH,
+                         icl.EXAMPLES, selectors.ITERATIONS, cot.ITERATIONS, cot.TRAINING_LENGTH,
+                         *cot.EXAMPLES.values())
+"""Every law whose constant an entry fits."""
+
+
+def theory_of(run: Any, test: Any = None, *, accuracy: float = 0.1, constants: Mapping[str, Constant] | None = None
+              ) -> list[Statement]:
+    """Every theorem, corollary, proposition and condition that speaks of a run's model, evaluated for it and a test.
+
+    Without a test the training prompts are the test. No theorem speaks of a model: the list is empty. Theorems of the
+    mamba paper are about one layer; those about the other model of its comparison come along.
+    """
+    require(0 < accuracy < 1, "accuracy", accuracy, "be in (0, 1)")
+    model, test = run.model, run.prompts if test is None else test
+    kind = type(model).__name__
+    of_patterns = hasattr(run.prompts, "relevant_patterns") and hasattr(test, "relevant_patterns")
+    if kind == "GatedAttention" and of_patterns and model.layers == 1 and model.member in ("mamba", "linear"):
+        return mamba.statements(run, test, accuracy, constants)
+    if kind == "SoftmaxMLP" and of_patterns:
+        return [*icl.statements(run, test, accuracy, constants), *selectors.statements(run, test, accuracy, constants)]
+    if kind == "ChainAttention":
+        return cot.statements(run, test, accuracy, constants)
+    return []

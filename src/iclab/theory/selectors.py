@@ -1,0 +1,74 @@
+"""What li2024selectors' theorems ask for and promise, given specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from iclab.theory.statements import Condition, Constant, Law, Statement, at_least, at_most, below, by_law, is_so, order
+from iclab.theory.tasks import balanced, task_count
+
+EXPONENTS = {"lam*": -1.0, "M": 0.5}
+"""T = Theta(sqrt(M) / (lam* eta) (1 - eps_m - tau M1)^(-1/2) / (C - 1 / alpha)), theorem 1."""
+
+
+def noise_factor(tau: float, M1: int) -> float:
+    """(1 - tau M1)^(-1/2): how much longer training takes with noise (eps_m left out); infinite from 1 / M1 on."""
+    return float((1 - tau * M1) ** -0.5) if tau * M1 < 1 else float("inf")
+
+
+def _steps_order(run: Any, test: Any) -> float:
+    prompts = run.prompts
+    M1, M = prompts.relevant_patterns, prompts.relevant_patterns + prompts.irrelevant_patterns
+    lam, tau = float(prompts.coefficient_low), float(prompts.noise_norm or 0.0)
+    return np.sqrt(M) / (lam * float(run.training.learning_rate)) * noise_factor(tau, M1)
+
+
+ITERATIONS = Law("selectors.T", "iterations T", "sqrt(M) / (lam* eta sqrt(1 - tau M1))", _steps_order,
+                 lambda run, test: run.training.steps, "selectors.noise", "training loss 0.2")
+
+
+def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Constant] | None = None
+               ) -> list[Statement]:
+    """Every theorem, corollary and proposition of the paper."""
+    prompts, speaks = run.prompts, "softmax Transformer"
+    M1, M = prompts.relevant_patterns, prompts.relevant_patterns + prompts.irrelevant_patterns
+    tau, alpha, alpha_test = (float(prompts.noise_norm or 0.0), float(prompts.decisive_fraction),
+                              float(test.decisive_fraction))
+    mixtures = np.eye(M1) if test.pattern_mixtures is None else np.asarray(test.pattern_mixtures)
+    setting = (is_so("Section 3.3: training tasks show every pattern equally often with either label",
+                     balanced(prompts)),
+               below("Section 2: starting value delta", float(run.model.init_scale), 0.1),
+               at_most("Section 2: scale of the irrelevant patterns", float(prompts.irrelevant_scale), 1.0))
+    trained = (*setting,
+               order("Theorem 1: number of neurons", ">=", run.model.neurons, 4 * M1**2 * np.log(
+                   run.training.batch_size * run.training.steps), "M1^2 log N / eps_m^2, eps_m < 1/2"),
+               order("Theorem 1: batch size", ">=", run.training.batch_size, M1 * np.log(M1), "M1 log M1"),
+               order("Theorem 1: length of training prompts", ">=", prompts.prompt_length, 2 * np.log(M) / alpha,
+                     "2 log M / alpha"),
+               order("Theorem 1: noise", "<=", tau, 1 / M1, "1 / M1"),
+               by_law("Theorem 1: number of iterations", ITERATIONS, run, test, constants))
+    domain: tuple[Condition, ...] = (
+        at_least("Theorem 2: least coefficient of a new pattern", float(mixtures.min()), 0.0),
+        at_most("Theorem 2: number of new patterns", len(mixtures), M1),
+        at_least("Theorem 2: number of test examples", test.prompt_length, 2 / alpha_test, "2 / alpha'"))
+    return [
+        Statement("selectors", "Lemma 1", speaks, "fewer tasks cannot show every pattern with both labels",
+                  (at_least("Lemma 1: number of training tasks", task_count(prompts), M1, "M1"),)),
+        Statement("selectors", "Theorem 1", speaks, "no error on the training tasks", trained, (ITERATIONS,),
+                  "selectors.noise finds the errors as stated, but T steeper in lam* and without effect of M and tau. "
+                  "The factor 1 / (C - 1 / alpha) has an open C and is left out."),
+        Statement("selectors", "Theorem 2", speaks, "no error with new patterns that are positive combinations of the "
+                  "training ones", (*setting, *domain), (),
+                  "Sufficient: combinations of coefficient sum 0 are solved too (selectors.noise)."),
+        Statement("selectors", "Proposition 1", speaks, "queries and keys of relevant patterns grow to order "
+                  f"{np.sqrt(np.log(M)):.3g} [sqrt(log M)], those of irrelevant ones stay of order 1; attention on the "
+                  "query's pattern goes to 1 as 1/T", setting, (), "Measured by selectors.features."),
+        Statement("selectors", "Proposition 2", speaks, "in a constant share of the neurons the label part exceeds the "
+                  "feature part; the others stay small", setting, (), "Measured by selectors.decode."),
+        Statement("selectors", "Corollary 1", speaks, "attention on examples with the query's pattern is at least "
+                  f"1 - c * {1 / M:.3g} [1 / M], out of domain too", (*setting, *domain), (),
+                  "Measured in icl.attention."),
+    ]
