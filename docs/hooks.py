@@ -13,6 +13,9 @@ from iclab.papers.sources import READINGS, SOURCES
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
+ROOMS = ("prompts", "models", "probes", "training", "theory", "runs", "figures", "papers", "specs", "errors")
+"""The way of the data."""
+
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put what the code says in place of `<!-- made: NAME -->`."""
@@ -62,11 +65,12 @@ def laws() -> str:
 
 def names() -> str:
     """Every public name with its documentation."""
-    homes = [(name, getattr(iclab, name)) for name in iclab.__all__]
-    rooms: dict[str, list[str]] = {}
-    for name, thing in homes:
-        rooms.setdefault(thing.__module__.split(".")[1], []).append(f"{thing.__module__}.{name}")
-    return "\n".join(f"## {room}\n\n" + "\n".join(f"::: {path}\n" for path in paths) for room, paths in rooms.items())
+    rooms: dict[str, list[str]] = {room: [] for room in ROOMS}
+    for name in iclab.__all__:
+        home = getattr(iclab, name).__module__
+        rooms[home.split(".")[1]].append(f"{home}.{name}")
+    return "\n".join(f"## {room}\n\n" + "\n".join(f"::: {path}\n" for path in paths)
+                     for room, paths in rooms.items() if paths)
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from iclab import Store
+from iclab.papers.entries import Lab, Size
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 
@@ -69,6 +72,39 @@ def test_step_by_step_pays_when_slips_pile_up(monkeypatch):
     assert all(cot < 0.02 for cot, _ in errors.values())
     assert errors[0.05][1] < 0.02
     assert errors[0.27][1] > 0.5
+
+
+def test_a_model_of_ones_own_is_trained_and_attacked(monkeypatch):
+    errors = load("09", 600, monkeypatch).main()
+    assert max(errors.values()) < 0.05
+
+
+def test_without_a_mark_to_go_by_forgetting_does_not_help(monkeypatch):
+    errors = load("10", 600, monkeypatch).main()
+    assert errors["linear"][0] < 0.25
+    assert errors["mamba"][0] > errors["linear"][0] + 0.05
+
+
+def test_a_claim_of_ones_own_can_fail(monkeypatch, tmp_path):
+    import numpy as np
+
+    module = load("11", 0, monkeypatch)
+    monkeypatch.setitem(module.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
+    found = module.ENTRY.run(Lab(Store(tmp_path), "quick"))
+    assert found.claim.checks[0].measured > 0.02
+    same = np.array([[0.1, 0.0], [0.12, 0.0]])
+    assert module.checks({"mamba": same, "linear": same})[0].verdict == "fails"
+
+
+def test_the_tutorial_runs_from_top_to_bottom(capsys):
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):
+        exec(compile(block.replace("steps=1500", "steps=600"), "tutorial.md", "exec"), names)
+    told = capsys.readouterr().out
+    assert "Theorem 4 of linear Transformer - not covered" in told
+    mamba, linear = (names["measure_error"](names[name], names["attack"]).error for name in ("mamba", "linear"))
+    assert mamba < 0.1
+    assert linear > 0.5
 
 
 def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():

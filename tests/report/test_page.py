@@ -78,8 +78,8 @@ def test_the_page_says_everything(path):
         assert symbol.meaning in text.replace("&#39;", "'")
     for reading in READINGS:
         assert reading.place in text
-    assert "2 holds" in text
-    assert "1 fails" in text
+    assert "2 hold<" in text
+    assert "1 fail<" in text
     assert "iterations T_M = c" in text
 
 
@@ -120,7 +120,7 @@ def test_in_a_browser(browser, path):
 def test_on_a_phone_nothing_scrolls_sideways(browser, path):
     with opened(browser, path, width=390, height=844) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.locator("table.cards thead").first.is_hidden()
+        assert page.locator("thead").first.is_hidden()
         assert page.complaints == []
 
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from iclab import GPT2, GatedAttention, Run, SpecError, theory_of
+from iclab import GPT2, GatedAttention, Run, SpecError, save_checkpoint, theory_of, train
 from iclab.cli import main
 from iclab.papers.cot import settings as cot
 from iclab.papers.entries import all_entries
@@ -153,6 +153,15 @@ def test_the_command_reads_any_field(capsys):
     assert "Theorem 4 (c) needs the outlier fraction below 0.5; yours is 0.7." in told
     assert main(["theory", "--paper", "cot", "--tau", "0.4", "--rho", "0.2", "--test.prompt-length", "15"]) == 0
     assert "tau 0.4, rho 0.2" in capsys.readouterr().out
+
+
+def test_the_command_reads_a_checkpoint(tmp_path, tiny_run, capsys):
+    path = str(tmp_path / "m.safetensors")
+    save_checkpoint(path, train(replace(tiny_run, training=replace(tiny_run.training, steps=2))))
+    assert main(["theory", "--checkpoint", path, "--test.outlier-fraction", "0.45"]) == 0
+    assert "Theorem 2 (c) needs the outlier fraction below 0.4" in " ".join(capsys.readouterr().out.split())
+    assert main(["theory", "--paper", "cot", "--checkpoint", path]) == 2
+    assert "paper must be one with Classification prompts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

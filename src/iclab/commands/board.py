@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from iclab.commands.output import duration
+from iclab.commands.output import console, duration
 from iclab.commands.progress import LINE_EVERY
 from iclab.papers.claims import Claim
 from iclab.papers.entries import Entry
@@ -27,8 +27,8 @@ COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "shown": 
 class Board:
     """What the table shows; on a terminal it is drawn anew a few times a second, elsewhere it prints lines."""
 
-    def __init__(self, entries: Sequence[Entry], console: Console):
-        self.entries, self.console = entries, console
+    def __init__(self, entries: Sequence[Entry], screen: Console):
+        self.entries, self.screen = entries, screen
         self.finished: dict[str, Finished] = {}
         self.running: str | None = None
         self.share, self.began, self.entry_began = 0.0, time.monotonic(), time.monotonic()
@@ -44,7 +44,7 @@ class Board:
     def _progress(self, done: int, total: int) -> None:
         self.share = done / max(total, 1)
         now = time.monotonic()
-        if not self.console.is_terminal and now - self._said >= LINE_EVERY:
+        if not self.screen.is_terminal and now - self._said >= LINE_EVERY:
             self._said = now
             print(f"{self.running}: {self.share:.0%} of this training, {now - self.entry_began:.0f} s; "
                   f"{len(self.finished)}/{len(self.entries)} entries done", file=sys.stderr, flush=True)
@@ -52,7 +52,7 @@ class Board:
     def done(self, found: Finished) -> None:
         """An entry is finished."""
         self.finished[found.entry.id] = found
-        if not self.console.is_terminal:
+        if not self.screen.is_terminal:
             print(f"{found.entry.id:18} {found.seconds:6.1f} s  {verdict(found):12} {found.entry.title}", flush=True)
 
     def __rich__(self) -> Table:
@@ -63,7 +63,7 @@ class Board:
         for name in ("entry", "what", "progress", "verdict", "time"):
             table.add_column(name, no_wrap=True, justify="right" if name == "time" else "left",
                              ratio=1 if name == "what" else None)
-        room = max(self.console.height - 7, 3)
+        room = max(self.screen.height - 7, 3)
         at = next((i for i, entry in enumerate(self.entries) if entry.id == self.running), len(self.finished))
         first = max(0, min(at - room * 2 // 3, len(self.entries) - room))
         for entry in self.entries[first:first + room]:
@@ -84,12 +84,12 @@ class Board:
 @contextmanager
 def board(entries: Sequence[Entry]) -> Iterator[Board]:
     """The table, live on standard error when that is a terminal."""
-    console = Console(stderr=True)
-    made = Board(entries, console)
-    if not console.is_terminal:
+    screen = Console(stderr=True)
+    made = Board(entries, screen)
+    if not screen.is_terminal:
         yield made
         return
-    with Live(made, console=console, refresh_per_second=4, transient=True):
+    with Live(made, console=screen, refresh_per_second=4, transient=True):
         yield made
 
 
@@ -98,15 +98,15 @@ def verdict(found: Finished) -> str:
     return found.outcome.claim.verdict if found.outcome.claim else "shown"
 
 
-def claims_table(claims: Sequence[Claim], console: Console | None = None) -> None:
+def claims_table(claims: Sequence[Claim]) -> None:
     """The last screen: what the papers say in short, what was measured, the verdict."""
-    console = console or Console(width=None if sys.stdout.isatty() else 120)
     table = Table(box=SIMPLE_HEAD, show_lines=False, padding=(0, 1, 1, 0))
     for name, ratio in (("claim", None), ("the paper says", 4), ("measured [95 % interval]", 5), ("verdict", None)):
         table.add_column(name, ratio=ratio, no_wrap=ratio is None)
     for claim in claims:
         table.add_row(claim.id, claim.statement, claim.summary, Text(claim.verdict, COLOURS[claim.verdict]))
-    console.print(table)
+    out = console()
+    out.print(table)
     counts = {name: sum(claim.verdict == name for claim in claims) for name in ("holds", "fails", "inconclusive")}
-    console.print(", ".join(f"{count} {'hold' if name == 'holds' else 'fail' if name == 'fails' else name}"
-                            for name, count in counts.items() if count))
+    out.print(", ".join(f"{count} {'hold' if name == 'holds' else 'fail' if name == 'fails' else name}"
+                        for name, count in counts.items() if count))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iclab.commands.options import Parser
-from iclab.commands.output import to_text
+from iclab.commands.output import console, to_text
 from iclab.notation import NOTATION
 
 
@@ -16,7 +16,6 @@ def main(arguments: list[str]) -> None:
         print(to_text([symbol._asdict() for symbol in NOTATION]))
         return
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD)
@@ -24,5 +23,4 @@ def main(arguments: list[str]) -> None:
         table.add_column(name, no_wrap=name == "field")
     for symbol in NOTATION:
         table.add_row(symbol.symbol, "\n".join(symbol.fields), symbol.meaning, symbol.paper)
-    console = Console()
-    console.print(table, width=None if console.is_terminal else 140)
+    console().print(table)

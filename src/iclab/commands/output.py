@@ -20,6 +20,14 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def console() -> Any:
+    """Standard output as wide as the terminal, or as wide as a table needs where there is none."""
+    from rich.console import Console
+
+    made = Console()
+    return made if made.is_terminal else Console(width=140)
+
+
 def duration(seconds: float) -> str:
     """Seconds in words that suit their size."""
     if seconds < 90:

@@ -58,6 +58,9 @@ def main(arguments: list[str]) -> None:
         if given:
             parser.error(f"--{given[0]} cannot be given with --checkpoint: the checkpoint fixes it")
         run = load_checkpoint(options["checkpoint"]).run
+        if type(run.prompts) is not type(test):
+            parser.error(f"paper must be one with {type(run.prompts).__name__} prompts, as the checkpoint has, got "
+                         f"{paper!r}")
         test = read_spec(run.prompts, options, "test.")
     else:
         run = read_spec(run, options)

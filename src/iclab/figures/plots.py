@@ -100,7 +100,8 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                                             "label": label}) for label, values in panel.lines]
             for reference, values, line in references:
                 if values is not None:
-                    axis.plot(panel.x, values, **line)
+                    there = np.isfinite(np.asarray(values, float))
+                    axis.plot(np.asarray(panel.x)[there], np.asarray(values)[there], **line)
                     rows += [(panel.title, reference, x, f"{y:.6g}", "", "", "")
                              for x, y in zip(panel.x, values, strict=True)]
             if any(curve.vote is not None for curve in panel.curves):

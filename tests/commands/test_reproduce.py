@@ -1,0 +1,191 @@
+"""The main job: kept outcomes, interruption at any time, own entries, the live table, the last screen."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from iclab.cli import main
+from iclab.commands.board import Board, claims_table
+from iclab.figures.plots import Plot
+from iclab.papers.claims import Check, Claim
+from iclab.papers.entries import Entry, Outcome, Table, all_entries
+from iclab.papers.outcomes import Finished, from_json, to_json
+from iclab.theory import Condition, Constant
+
+SPEC_CLAIMS = [
+    "mamba.eq3", "mamba.robust", "mamba.unseen", "mamba.tasks", "mamba.length", "mamba.context", "mamba.window",
+    "mamba.attention", "mamba.gate", "mamba.position", "mamba.iterations", "mamba.family", "icl.unseen", "icl.tasks",
+    "icl.ood", "icl.context", "icl.baselines", "icl.pruning", "icl.attention", "icl.norms", "icl.neurons",
+    "icl.alpha", "icl.iterations", "selectors.features", "selectors.decode", "selectors.noise", "cot.dynamics",
+    "cot.examples", "cot.icl", "cot.condition1", "cot.iterations",
+]
+FIGURES = [
+    "mamba.fig2", "mamba.fig3", "mamba.fig4", "mamba.fig5", "mamba.fig6", "mamba.table1", "icl.fig2", "icl.fig3",
+    "icl.fig4", "icl.fig5", "icl.fig6", "icl.fig7", "selectors.fig1", "cot.fig2", "cot.fig3", "cot.fig4", "cot.fig5",
+]
+
+OWN = '''
+from iclab.papers.claims import Check, Claim
+from iclab.papers.entries import Entry, Outcome, per_seed
+from iclab.papers.mamba.settings import one_layer_run
+from iclab import replace, Training
+
+WORD = "first"
+
+def run(lab):
+    base = replace(one_layer_run("linear", 4), training=Training(steps=4, batch_size=8, learning_rate=0.1))
+    models = lab.train(per_seed(base, lab.seeds(2)))
+    loss = float(models[0].loss[-1])
+    claim = Claim(id="mine.claim", statement="Losses are finite.", place="ours", conditions=[], settings={}, seeds=[0],
+                  checks=[Check("loss", loss, "<", 10.0, loss, loss)], runs=[], scale=lab.scale)
+    return Outcome(shown=WORD, paper="", measured="", claim=claim)
+
+ENTRY = Entry("mine.claim", "claim", "Mine", "ours", run)
+'''
+
+
+def test_every_claim_and_every_figure_is_an_entry():
+    entries = all_entries()
+    assert {name for name, entry in entries.items() if entry.kind == "claim"} == set(SPEC_CLAIMS)
+    assert set(FIGURES) <= set(entries)
+
+
+def claims_of(folder):
+    """The claims without what must differ: how long they took."""
+    found = json.loads((folder / "claims.json").read_text())
+    for claim in found:
+        assert claim.pop("seconds") >= 0
+    return found
+
+
+def test_killed_at_any_time_it_gives_the_same_claims(tmp_path):
+    """Two entries in a process of its own, killed twice on the way, against the same undisturbed."""
+    script = Path(__file__).with_name("small_reproduce.py")
+
+    def start(out):
+        command = [sys.executable, str(script), "mamba.robust", "mamba.unseen", "--scale", "quick", "--out"]
+        return subprocess.Popen([*command, str(tmp_path / out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                text=True)
+
+    began = time.monotonic()
+    assert start("whole").wait(300) == 0
+    whole, chance = time.monotonic() - began, random.Random(0)
+    for moment in (chance.uniform(0.3, 0.6), chance.uniform(0.6, 0.9)):
+        process = start("killed")
+        time.sleep(moment * whole)
+        process.kill()
+        process.wait()
+    last = start("killed")
+    assert last.wait(300) == 0, last.stderr.read()
+    assert claims_of(tmp_path / "killed") == claims_of(tmp_path / "whole")
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    return path
+
+
+def reproduce(path, out):
+    return main(["reproduce", str(path), "--scale", "quick", "--out", str(out)])
+
+
+def test_an_own_entry_is_run_kept_and_run_again_when_it_changes(tmp_path, own, capsys):
+    out = tmp_path / "out"
+    assert reproduce(own, out) == 0
+    first = claims_of(out)
+    assert first[0]["verdict"] == "holds"
+    kept = {file: file.read_bytes() for file in out.rglob("*.safetensors")}
+    assert len(kept) == 2
+    outcomes = len(list((out / "store").rglob("outcome-*")))
+    assert reproduce(own, out) == 0
+    assert len(list((out / "store").rglob("outcome-*"))) == outcomes == 1
+    assert "first" in (out / "report.html").read_text()
+    own.write_text(OWN.replace('"first"', '"second"'))
+    assert reproduce(own, out) == 0
+    assert "second" in (out / "report.html").read_text()
+    assert {file: file.read_bytes() for file in out.rglob("*.safetensors")} == kept  # nothing was trained again
+    assert claims_of(out) == first
+    assert "mine.claim" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("1 / 0", "cannot be read as Python: ZeroDivisionError"),
+    ("x = 1", "must define ENTRY"),
+    (OWN.replace('Entry("mine.claim"', 'Entry("mamba.robust"'), "id of the entry must be new, got 'mamba.robust'"),
+])
+def test_a_bad_file_is_one_line(tmp_path, text, message, capsys):
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    assert reproduce(path, tmp_path / "out") == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert main(["reproduce", "absent.py"]) == 2
+    assert "id must be a file that exists, got 'absent.py'" in capsys.readouterr().err
+
+
+def a_claim(name="mamba.robust", value=0.005, threshold=0.01):
+    return Claim(id=name, statement="Small errors.", place="theorem 2", settings={"a": 1}, seeds=[0, 1], runs=["x"],
+                 checks=[Check("error", value, "<=", threshold, value - 0.001, value + 0.001),
+                         Check("runs that finish", 1.0, ">=", 1.0, 1.0, 1.0)],
+                 conditions=[Condition("Theorem 2 (c): fraction", "< 0.6", "0.7", False)], scale="quick", notes=["n"])
+
+
+def test_an_outcome_survives_being_kept():
+    outcome = Outcome(shown="s", paper="p", measured="m", plots=[Plot("a", "t", "c", "<svg/>", "x,y\n")],
+                      tables=[Table("a", "t", ("x", "y"), [("1", np.float32(2.5)), ("2", float("nan"))])],
+                      claim=a_claim(), settings={"steps": 3}, seeds=[0],
+                      constants=[Constant("k", 1.0, 0.5, 2.0, 3, 4, "quick")])
+    again = from_json(json.loads(json.dumps(to_json(outcome))))
+    assert again.claim == outcome.claim
+    assert again.plots == outcome.plots
+    assert again.constants == outcome.constants
+    assert again.tables[0].header == ("x", "y")
+    assert again.tables[0].rows[0] == ("1", 2.5)
+    assert np.isnan(again.tables[0].rows[1][1])
+    assert from_json(to_json(Outcome("s", "p", "m"))) == Outcome("s", "p", "m")
+
+
+def test_the_deciding_check():
+    good, bad = a_claim(), a_claim(value=0.5)
+    assert good.deciding.name == bad.deciding.name == "error"
+    assert good.summary == "2 of 2 checks hold; error: 0.0050 [0.0040, 0.0060], must be <= 0.01"
+    assert bad.summary.startswith("1 of 2 checks hold; error: 0.5000")
+    assert Claim("x", "", "", [], [], {}, [], [], "quick").summary == "0 of 0 checks hold"
+
+
+def test_the_last_screen(capsys):
+    claims_table([a_claim(), a_claim("mamba.unseen", 0.5)])
+    told = capsys.readouterr().out
+    assert "1 hold, 1 fail" in told
+    assert "Small errors." in told
+
+
+def test_the_live_table_shows_what_fits_around_the_running_entry():
+    entries = [Entry(f"mamba.e{i}", "figure", f"Title {i}", "ours", lambda lab: None) for i in range(40)]
+    screen = Console(force_terminal=True, width=100, height=20)
+    shown = Board(entries, screen)
+    for entry in entries[:20]:
+        shown.done(Finished(entry, Outcome("s", "p", "m", claim=a_claim(entry.id)), 2.0))
+    with shown.entry(entries[20]) as progress:
+        progress(30, 100)
+        with screen.capture() as captured:
+            screen.print(shown)
+    text = captured.get()
+    assert "20 of 40 entries" in text
+    assert "mamba.e20" in text
+    assert "mamba.e19" in text
+    assert "holds" in text
+    assert "mamba.e3 " not in text
+    assert text.count("\n") <= 20
