@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from iclab import GatedAttention, Prompt, Run, Training, measure_error, replace, train_many
 from iclab.prompts.context import Family
@@ -29,8 +30,8 @@ class Halfspaces(Family):
 
     def bits(self, key: Any, batch: int) -> jax.Array:
         """The randomness of a batch: the plane, the inputs, and a number that decides who lies."""
-        words = jax.random.wrap_key_data(jnp.stack(as_key(key)))
-        return jax.random.normal(words, (batch, self.prompt_length + 2, self.dimension + 1))
+        shape = (batch, self.prompt_length + 2, self.dimension + 1)
+        return jax.random.normal(jax.random.wrap_key_data(jnp.stack(as_key(key))), shape)
 
     def prompts(self, bits: jax.Array) -> Prompt:
         """The prompts that the randomness determines."""
@@ -48,11 +49,10 @@ def main() -> dict[str, list[float]]:
     prompts = Halfspaces(wrong_fraction=0.1)
     runs = [Run(model=GatedAttention(member=member, normalise=True), prompts=prompts,
                 training=Training(steps=STEPS, batch_size=64, learning_rate=0.3)) for member in ("mamba", "linear")]
-    tests = [replace(prompts, wrong_fraction=share) for share in (0.0, 0.2, 0.4)]
-    errors = {trained.run.model.member: [measure_error(trained, test).error for test in tests]
-              for trained in train_many(runs)}
-    for member, found in errors.items():
-        print(f"{member:7} errs " + ", ".join(f"{error:.3f}" for error in found) + " with 0, 20, 40 % wrong labels")
+    tests, errors = [replace(prompts, wrong_fraction=share) for share in (0.0, 0.2, 0.4)], {}
+    for trained in train_many(runs):
+        found = errors[trained.run.model.member] = [measure_error(trained, test).error for test in tests]
+        print(f"{trained.run.model.member:7} errs {np.round(found, 3)} with 0, 20, 40 % wrong labels")
     return errors
 
 

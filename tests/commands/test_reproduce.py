@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,7 +41,7 @@ WORD = "first"
 
 def run(lab):
     base = replace(one_layer_run("linear", 4), training=Training(steps=4, batch_size=8, learning_rate=0.1))
-    models = lab.train(per_seed(base, lab.seeds(2)))
+    models = [lab.train([run])[0] for run in per_seed(base, lab.seeds(2))]
     loss = float(models[0].loss[-1])
     claim = Claim(id="mine.claim", statement="Losses are finite.", place="ours", conditions=[], settings={}, seeds=[0],
                   checks=[Check("loss", loss, "<", 10.0, loss, loss)], runs=[], scale=lab.scale)
@@ -67,33 +65,33 @@ def claims_of(folder):
     return found
 
 
-def test_killed_at_any_time_it_gives_the_same_claims(tmp_path):
-    """Two entries in a process of its own, killed twice on the way, against the same undisturbed."""
-    script = Path(__file__).with_name("small_reproduce.py")
-
-    def start(out):
-        command = [sys.executable, str(script), "mamba.robust", "mamba.unseen", "--scale", "quick", "--out"]
-        return subprocess.Popen([*command, str(tmp_path / out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                text=True)
-
-    began = time.monotonic()
-    assert start("whole").wait(300) == 0
-    whole, chance = time.monotonic() - began, random.Random(0)
-    for moment in (chance.uniform(0.3, 0.6), chance.uniform(0.6, 0.9)):
-        process = start("killed")
-        time.sleep(moment * whole)
-        process.kill()
-        process.wait()
-    last = start("killed")
-    assert last.wait(300) == 0, last.stderr.read()
-    assert claims_of(tmp_path / "killed") == claims_of(tmp_path / "whole")
-
-
 @pytest.fixture
 def own(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(OWN)
     return path
+
+
+def test_killed_at_any_time_it_gives_the_same_claims(tmp_path, own):
+    """Two entries, killed once while the first trains and once between the two, against the same undisturbed."""
+    other = own.with_name("other.py")
+    other.write_text(OWN.replace("mine.claim", "mine.other").replace('"linear"', '"mamba"'))
+
+    def start(out):
+        command = [sys.executable, "-m", "iclab.cli", "reproduce", str(own), str(other), "--scale", "quick", "--out"]
+        return subprocess.Popen([*command, str(tmp_path / out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    assert start("whole").wait(300) == 0
+    for sign in ("store/runs/*/*.safetensors", "store/measurements/outcome-mine.claim*"):
+        process = start("killed")
+        while not list((tmp_path / "killed").glob(sign)) and process.poll() is None:
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        assert not (tmp_path / "killed" / "claims.json").exists()
+    assert start("killed").wait(300) == 0
+    assert claims_of(tmp_path / "killed") == claims_of(tmp_path / "whole")
+    assert len(claims_of(tmp_path / "whole")) == 2
 
 
 def reproduce(path, out):

@@ -42,7 +42,7 @@ def test_it_is_the_gpt2_of_transformers():
         embedded = torch.randn(4, 21, 64)
         expected = theirs(inputs_embeds=embedded).last_hidden_state.numpy()
     params = copied(theirs)
-    ours = jax.vmap(lambda h: MODEL.stream(params, h + params.positions)[0])(jnp.asarray(embedded.numpy()))
+    ours = jax.jit(jax.vmap(lambda h: MODEL.stream(params, h + params.positions)[0]))(jnp.asarray(embedded.numpy()))
     np.testing.assert_allclose(ours, expected, atol=1e-4)
 
 
@@ -64,7 +64,8 @@ def test_only_the_past_is_read_and_positions_count_from_the_query():
     columns = jnp.asarray(random.normal(size=(21, 64)), jnp.float32).at[:, 60:].set(0.0)
     longer = GPT2(positions=40)
     shifted = params._replace(positions=jnp.concatenate([jnp.full((19, 64), 7.0), params.positions]))
-    np.testing.assert_allclose(MODEL.apply(params, columns)[0], longer.apply(shifted, columns)[0], rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(MODEL.apply)(params, columns)[0], jax.jit(longer.apply)(shifted, columns)[0],
+                               rtol=1e-5)
     with pytest.raises(IclabError, match="prompt_length must be below positions = 21, got 21"):
         MODEL.apply(params, jnp.zeros((22, 64)))
 

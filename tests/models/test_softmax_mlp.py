@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,18 +36,19 @@ def by_hand(params, columns, neurons):
 
 def test_the_formula_values_and_gradients(float64):
     params, batch = random_weights(MODEL), PROMPTS.sample(0, 3)
+    apply, formula = jax.jit(MODEL.apply), jax.jit(partial(by_hand, neurons=8))
+    slope, slope_by_hand = jax.jit(jax.grad(lambda p, c: MODEL.apply(p, c)[0])), jax.jit(
+        jax.grad(lambda p, c: by_hand(p, c, 8)[0]))
     for i in range(3):
         columns = MODEL.embedding.columns(jax.tree.map(lambda field, i=i: field[i], batch))
         plain = columns[:, :13]  # without the zeros that fill the width up
-        output, seen = MODEL.apply(params, columns)
-        expected, weights, hidden = by_hand(params, plain, 8)
+        output, seen = apply(params, columns)
+        expected, weights, hidden = formula(params, plain)
         np.testing.assert_allclose(output, expected, rtol=1e-10)
         np.testing.assert_allclose(seen.scores[0, :-1], weights, rtol=1e-10)
         assert seen.scores[0, -1] == 0
         np.testing.assert_allclose(seen.hidden, hidden, rtol=1e-9)
-        ours = jax.grad(lambda p, c=columns: MODEL.apply(p, c)[0])(params)
-        theirs = jax.grad(lambda p, c=plain: by_hand(p, c, 8)[0])(params)
-        for a, b in zip(ours, theirs, strict=True):
+        for a, b in zip(slope(params, columns), slope_by_hand(params, plain), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12)
 
 

@@ -60,11 +60,11 @@ def test_the_two_parts_are_the_whole(models):
 def test_noise_and_combinations():
     axes = noise.AXES["full"]
     counts = {axis: np.tile(np.array(axes[axis]) ** theory, (4, 1)) for axis, theory in noise.THEORY.items()}
-    counts["tau"] = np.tile([noise.theorem_factor(tau) for tau in axes["tau"]], (4, 1))
+    counts["tau"] = np.tile([noise.noise_factor(tau, 6) for tau in axes["tau"]], (4, 1))
     right = np.zeros((4, len(noise.tests())))
     assert verdicts(noise.checks(counts, right, axes)) == {"holds"}
     flat = {axis: np.ones_like(values) for axis, values in counts.items()}
     judged = [check.verdict for check in noise.checks(flat, right + 0.5, axes)]
     assert judged.count("fails") == 5
-    assert noise.theorem_factor(0.15) == pytest.approx(10**0.5, rel=1e-3)
+    assert noise.noise_factor(0.15, 6) == pytest.approx(10**0.5, rel=1e-3)
     assert noise.axis_run("M", 40).prompts.irrelevant_patterns == 36

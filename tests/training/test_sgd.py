@@ -19,15 +19,16 @@ def by_hand(run):
     optimizer = rule.init(params)
     losses = []
     keys = step_keys(run.data_seed, 0, run.training.steps)
+
+    def mean_loss(params, batch):
+        outputs, _ = jax.vmap(run.model, in_axes=(None, 0))(params, batch)
+        return jax.vmap(hinge)(outputs, batch.label).mean()
+
+    slope, update = jax.jit(jax.value_and_grad(mean_loss)), jax.jit(rule.update)
     for step in range(run.training.steps):
         batch = run.prompts.sample(jax.tree.map(lambda words, i=step: words[i], keys), run.training.batch_size)
-
-        def mean_loss(params, batch=batch):
-            outputs, _ = jax.vmap(run.model, in_axes=(None, 0))(params, batch)
-            return jax.vmap(hinge)(outputs, batch.label).mean()
-
-        loss, gradient = jax.value_and_grad(mean_loss)(params)
-        updates, optimizer = rule.update(gradient, optimizer, params)
+        loss, gradient = slope(params, batch)
+        updates, optimizer = update(gradient, optimizer, params)
         params = optax.apply_updates(params, updates)
         losses.append(float(loss))
     return params, losses
