@@ -9,7 +9,8 @@ from typing import Any
 import iclab
 from iclab.notation import NOTATION
 from iclab.papers.entries import all_entries
-from iclab.papers.sources import READINGS, SOURCES
+from iclab.papers.readings import READINGS
+from iclab.papers.sources import SOURCES
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 

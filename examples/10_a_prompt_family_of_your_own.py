@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from iclab import GatedAttention, Prompt, Run, Training, measure_error, replace, train_many
 from iclab.prompts.context import Family
@@ -30,8 +29,8 @@ class Halfspaces(Family):
 
     def bits(self, key: Any, batch: int) -> jax.Array:
         """The randomness of a batch: the plane, the inputs, and a number that decides who lies."""
-        shape = (batch, self.prompt_length + 2, self.dimension + 1)
-        return jax.random.normal(jax.random.wrap_key_data(jnp.stack(as_key(key))), shape)
+        shape, words = (batch, self.prompt_length + 2, self.dimension + 1), jnp.stack(as_key(key))
+        return jax.random.normal(jax.random.wrap_key_data(words), shape)
 
     def prompts(self, bits: jax.Array) -> Prompt:
         """The prompts that the randomness determines."""
@@ -52,7 +51,7 @@ def main() -> dict[str, list[float]]:
     tests, errors = [replace(prompts, wrong_fraction=share) for share in (0.0, 0.2, 0.4)], {}
     for trained in train_many(runs):
         found = errors[trained.run.model.member] = [measure_error(trained, test).error for test in tests]
-        print(f"{trained.run.model.member:7} errs {np.round(found, 3)} with 0, 20, 40 % wrong labels")
+        print(trained.run.model.member, "errs", found, "with 0, 20, 40 % wrong labels")
     return errors
 
 

@@ -51,6 +51,7 @@ def test_training_lowers_the_baselines_loss(baseline):
     assert baseline.loss(*baseline.draw()).item() < 0.5 * first
 
 
+@pytest.mark.slow
 def test_the_report_has_its_fields(capsys, monkeypatch):
     monkeypatch.setattr("iclab.bench.compare.ENSEMBLE", 4)
     monkeypatch.setattr("iclab.bench.torch_mamba.TorchMamba.compiled_step", lambda self: self.step)

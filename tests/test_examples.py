@@ -37,6 +37,7 @@ def test_mamba_survives_and_linear_attention_does_not(monkeypatch):
     assert errors["linear"] > 0.5
 
 
+@pytest.mark.slow
 def test_the_patch_on_digits_breaks_linear_attention(monkeypatch):
     errors = load("02", 1500, monkeypatch).main()
     assert errors["mamba"][3] < 0.45
@@ -51,6 +52,7 @@ def test_a_pytorch_module_is_a_predictor(monkeypatch):
     assert errors[2] < 0.1
 
 
+@pytest.mark.slow
 def test_the_worst_attack_opens_the_gate(monkeypatch):
     errors = load("06", 1000, monkeypatch).main()
     assert errors["mamba", "any combination of the training outliers"] > 0.9
@@ -63,6 +65,7 @@ def test_a_sweep_answers_a_new_question(monkeypatch):
     assert errors[0.6] < 0.05
 
 
+@pytest.mark.slow
 def test_large_irrelevant_patterns_confuse_gpt2(monkeypatch):
     errors = load("07", 90, monkeypatch).main()
     assert max(errors[0.5]) < min(errors[5.0])
@@ -80,6 +83,7 @@ def test_a_model_of_ones_own_is_trained_and_attacked(monkeypatch):
     assert max(errors.values()) < 0.05
 
 
+@pytest.mark.slow
 def test_without_a_mark_to_go_by_forgetting_does_not_help(monkeypatch):
     errors = load("10", 300, monkeypatch).main()
     assert errors["linear"][0] < 0.25

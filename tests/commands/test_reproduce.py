@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -11,12 +12,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from iclab import IclabError
 from iclab.cli import main
 from iclab.commands.board import Board, claims_table
 from iclab.figures.plots import Plot
 from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Outcome, Table, all_entries
-from iclab.papers.outcomes import Finished, from_json, to_json
+from iclab.papers.entries import Entry, Lab, Outcome, Table, all_entries, own_entry
+from iclab.papers.outcomes import Finished, finish, from_json, to_json, with_kept
+from iclab.runs import versions
+from iclab.runs.store import Store
 from iclab.theory import Condition, Constant
 
 SPEC_CLAIMS = [
@@ -88,7 +92,6 @@ def test_killed_at_any_time_it_gives_the_same_claims(tmp_path, own):
             time.sleep(0.01)
         process.kill()
         process.wait()
-        assert not (tmp_path / "killed" / "claims.json").exists()
     assert start("killed").wait(300) == 0
     assert claims_of(tmp_path / "killed") == claims_of(tmp_path / "whole")
     assert len(claims_of(tmp_path / "whole")) == 2
@@ -115,12 +118,45 @@ def test_an_own_entry_is_run_kept_and_run_again_when_it_changes(tmp_path, own, c
     assert {file: file.read_bytes() for file in out.rglob("*.safetensors")} == kept  # nothing was trained again
     assert claims_of(out) == first
     assert "mine.claim" in capsys.readouterr().out
+    assert f"iclab reproduce {own} --scale quick" in (out / "report.html").read_text()
+    twin = own.with_name("twin.py")
+    twin.write_text(OWN)
+    assert main(["reproduce", str(own), str(twin), "--out", str(out)]) == 2
+    assert "id of the entry must be new, got 'mine.claim'" in capsys.readouterr().err
+
+
+def test_a_changed_package_makes_an_own_entry_another(own, monkeypatch):
+    before = own_entry(str(own)).file_version
+    real = versions._source
+    monkeypatch.setattr(versions, "_source", lambda name: real(name) + b"# changed" * name.endswith("robustness"))
+    versions._code_version.cache_clear()
+    assert own_entry(str(own)).file_version == before  # it does not use that module
+    monkeypatch.setattr(versions, "_source", lambda name: real(name) + b"# changed" * name.endswith("mamba.settings"))
+    versions._code_version.cache_clear()
+    try:
+        assert own_entry(str(own)).file_version != before
+    finally:
+        versions._code_version.cache_clear()
+
+
+def test_a_report_keeps_what_other_runs_have_found(tmp_path, own):
+    lab = Lab(Store(tmp_path), "quick")
+    entries = [own_entry(str(own))]
+    assert with_kept([], entries, lab) == []
+    now = finish(entries[0], lab)
+    assert not now.kept
+    again = with_kept([], entries, lab)
+    assert [item.outcome for item in again] == [now.outcome]
+    assert again[0].kept
+    assert with_kept([], entries, Lab(Store(tmp_path), "full")) == []
+    assert with_kept([], [dataclasses.replace(entries[0], file_version="other")], lab) == []
 
 
 @pytest.mark.parametrize(("text", "message"), [
     ("1 / 0", "cannot be read as Python: ZeroDivisionError"),
     ("x = 1", "must define ENTRY"),
     (OWN.replace('Entry("mine.claim"', 'Entry("mamba.robust"'), "id of the entry must be new, got 'mamba.robust'"),
+    (OWN.replace('Entry("mine.claim"', 'Entry("claims"'), "id of the entry must be two words"),
 ])
 def test_a_bad_file_is_one_line(tmp_path, text, message, capsys):
     path = tmp_path / "bad.py"
@@ -130,7 +166,7 @@ def test_a_bad_file_is_one_line(tmp_path, text, message, capsys):
     assert message in said
     assert said.count("\n") == 1
     assert main(["reproduce", "absent.py"]) == 2
-    assert "id must be a file that exists, got 'absent.py'" in capsys.readouterr().err
+    assert "id must be a file that can be read, got 'absent.py'" in capsys.readouterr().err
 
 
 def a_claim(name="mamba.robust", value=0.005, threshold=0.01):
@@ -153,6 +189,8 @@ def test_an_outcome_survives_being_kept():
     assert again.tables[0].rows[0] == ("1", 2.5)
     assert np.isnan(again.tables[0].rows[1][1])
     assert from_json(to_json(Outcome("s", "p", "m"))) == Outcome("s", "p", "m")
+    with pytest.raises(IclabError, match="an outcome must hold numbers, texts, lists and dicts, got a set"):
+        to_json(Outcome("s", "p", "m", settings={"a": {1}}))
 
 
 def test_the_deciding_check():
@@ -164,9 +202,11 @@ def test_the_deciding_check():
 
 
 def test_the_last_screen(capsys):
-    claims_table([a_claim(), a_claim("mamba.unseen", 0.5)])
+    claims_table([a_claim(), a_claim("mamba.unseen", 0.5), a_claim("mine.[/b]", float("nan"))])
     told = capsys.readouterr().out
-    assert "1 hold, 1 fail" in told
+    assert "1 hold, 1 fail, 1 inconclusive" in told
+    assert "mine.[/b]" in told
+    assert "[nan, nan]" in told
     assert "Small errors." in told
 
 

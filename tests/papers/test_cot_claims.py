@@ -94,6 +94,7 @@ def test_dynamics(models):
         "end of the first stage over end of the second"]
 
 
+@pytest.mark.slow
 def test_examples(lab):
     def judged(kind, prompts):
         mine = lab(kind, prompts)
@@ -119,6 +120,7 @@ def test_icl(lab, monkeypatch):
     assert any("untrained" in name for name in failing(icl.checks(found, {**few, "trained": few["untrained"]})))
 
 
+@pytest.mark.slow
 def test_condition1(lab, monkeypatch):
     monkeypatch.setattr("iclab.papers.cot.trained.FEWER", 1.0)
     assert worst(condition1.checks(condition1.measure(lab("trained", 600)))) == "holds"

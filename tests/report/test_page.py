@@ -15,7 +15,8 @@ from iclab.notation import NOTATION
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Outcome, Table
 from iclab.papers.outcomes import Finished
-from iclab.papers.sources import READINGS, SOURCES
+from iclab.papers.readings import READINGS
+from iclab.papers.sources import SOURCES
 from iclab.report.page import Page
 from iclab.theory import Condition, Constant
 
@@ -25,9 +26,9 @@ NASTY = "</pre></script><script>alert('owned')</script><img src=x onerror=alert(
 def a_plot(name, panels=3):
     x = (0.0, 0.3, 0.6, 0.9)
     rows = np.array([[0.01, 0.02, 0.3, 0.8], [0.0, 0.03, 0.35, 0.82]])
-    return error_figure(name, f"Error of {name}", "A caption.",
-                        [Panel(f"panel {i}", x, [Curve("mamba", rows), Curve("linear", 1 - rows)], floor=[0.001] * 4)
-                         for i in range(panels)], "outlier fraction")
+    return error_figure(name, f"Error of {name} {NASTY}", f"A caption. {NASTY}",
+                        [Panel(f"panel {i} {NASTY}", x, [Curve("mamba", rows), Curve("linear", 1 - rows)],
+                               floor=[0.001] * 4) for i in range(panels)], "outlier fraction")
 
 
 def an_entry(name, verdict=None, constants=()):
@@ -35,12 +36,13 @@ def an_entry(name, verdict=None, constants=()):
     claim = None
     if verdict is not None:
         value = measured[verdict]
-        claim = Claim(id=name, statement=f"What {name} states.", place="li2025mamba, theorem 2", settings={}, runs=[],
-                      checks=[Check("error at 0.6", value, "<=", 0.01, value - 0.0005, value + 0.0005)],
+        claim = Claim(id=name, statement=f"What {name} states. {NASTY}", place="li2025mamba, theorem 2", settings={},
+                      checks=[Check(f"error at 0.6 {NASTY}", value, "<=", 0.01, value - 0.0005, value + 0.0005)],
+                      runs=[],
                       conditions=[Condition("Theorem 2 (c): outlier fraction", "< 0.6", "0.7", False)], seeds=[0, 1],
                       scale="quick", notes=["A note."])
-    outcome = Outcome(shown="Errors.", paper="They are small.", measured="They are.", plots=[a_plot(name)],
-                      tables=[Table(name, "Exponents", ("in", "measured"), [("beta", "-2.0")])], claim=claim,
+    outcome = Outcome(shown="Errors.", paper="They are small.", measured=f"They are. {NASTY}", plots=[a_plot(name)],
+                      tables=[Table(name, "Exponents", ("in", "measured"), [(NASTY, "-2.0")])], claim=claim,
                       settings={"label_rule": NASTY}, seeds=[0, 1], constants=list(constants))
     return Finished(Entry(name, "claim" if claim else "figure", f"Title of {name}", "li2025mamba, figure 2", None),
                     outcome, 1.5)
@@ -48,13 +50,15 @@ def an_entry(name, verdict=None, constants=()):
 
 FINISHED = [an_entry("mamba.fig2"), an_entry("mamba.robust", "holds"),
             an_entry("mamba.iterations", "fails", [Constant("mamba.T", 2.5, 2.0, 3.0, 4, 2, "quick")]),
-            an_entry("cot.icl", "inconclusive"), an_entry("mine.own", "holds")]
+            an_entry("cot.icl", "inconclusive"),
+            dataclasses.replace(an_entry("mine.own", "holds"), entry=Entry("mine.own", "claim", "Mine", "ours", None,
+                                                                           path="folder/mine.py"))]
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     made = tmp_path_factory.mktemp("report") / "report.html"
-    made.write_text(Page("quick").render(FINISHED))
+    made.write_text(Page("quick", 3).render(FINISHED, 54))
     return made
 
 
@@ -69,7 +73,7 @@ def test_the_page_says_everything(path):
     assert text.count("<svg") == len(FINISHED)
     for item in FINISHED:
         assert f'id="{item.entry.id}"' in text
-        assert f"iclab reproduce {item.entry.id} --scale quick" in text
+        assert f"iclab reproduce {item.entry.path or item.entry.id} --scale quick --seed 3" in text
     for source in (SOURCES["mamba"], SOURCES["cot"]):
         assert source.name in text
     assert SOURCES["icl"].subject not in text  # nothing of it was run
@@ -81,6 +85,7 @@ def test_the_page_says_everything(path):
     assert "2 hold<" in text
     assert "1 fail<" in text
     assert "iterations T_M = c" in text
+    assert "5 of 54 entries" in text
 
 
 def test_nothing_of_a_spec_is_executable_and_nothing_comes_from_the_network(path):
@@ -114,6 +119,8 @@ def test_in_a_browser(browser, path):
         data = page.locator("a[download='mamba.fig2.csv']").first.get_attribute("href").split(",")[1]
         assert base64.b64decode(data).decode().startswith("panel,model,x,mean")
         assert page.evaluate("document.scripts.length") == 0
+        assert page.evaluate("""() => { const ids = [...document.querySelectorAll('[id]')].map(part => part.id);
+            return ids.length - new Set(ids).size; }""") == 0
         assert page.complaints == []
 
 

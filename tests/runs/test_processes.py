@@ -75,6 +75,7 @@ def values(store):
     return frame.select(sorted(set(frame.columns) - {"seconds", "sweep"})).sort("run")
 
 
+@pytest.mark.slow
 def test_killed_five_times_it_completes_and_computes_nothing_twice(undisturbed, tmp_path):
     store, chance = tmp_path / "store", random.Random(0)
     for _ in range(5):
@@ -95,6 +96,7 @@ def test_killed_five_times_it_completes_and_computes_nothing_twice(undisturbed, 
     assert values(store).equals(values(undisturbed / "out" / "store"))
 
 
+@pytest.mark.slow
 def test_two_processes_share_one_store(undisturbed, tmp_path):
     store = tmp_path / "store"
     both = [start(undisturbed / "sweep.toml", tmp_path / name, "--store", str(store)) for name in "ab"]
@@ -111,6 +113,7 @@ def test_two_processes_share_one_store(undisturbed, tmp_path):
         assert all(late[0] < times[0][1] for late in times[1:]), "computed again after it was kept"
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(undisturbed, tmp_path):
     store = tmp_path / "store"
     process = start(undisturbed / "sweep.toml", tmp_path)
@@ -122,6 +125,7 @@ def test_ctrl_c_says_how_to_go_on(undisturbed, tmp_path):
     assert "Traceback" not in wrong
 
 
+@pytest.mark.slow
 def test_four_devices_train_what_one_does(tmp_path):
     code = """
 import jax, numpy as np, sys

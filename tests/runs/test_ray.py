@@ -43,6 +43,7 @@ def same_numbers(results, expected):
     assert results.frame.select("error", "loss").equals(expected.frame.select("error", "loss"))
 
 
+@pytest.mark.slow
 def test_a_dead_worker_is_replaced(cluster, tiny_run, tmp_path):
     _, marker = cluster
     sweep = a_sweep(tiny_run, sabotage.die_once)
@@ -54,6 +55,7 @@ def test_a_dead_worker_is_replaced(cluster, tiny_run, tmp_path):
     assert len(Store(tmp_path).rows()) == 10
 
 
+@pytest.mark.slow
 def test_a_dead_node_is_done_without(cluster, tiny_run, tmp_path):
     second, _ = cluster
     sweep = a_sweep(tiny_run, sabotage.linger, seeds=4)

@@ -82,6 +82,37 @@ def test_orders_of_the_mamba_paper_by_hand():
     assert place(found, "Theorem 1").verdict == "covered up to constants"
 
 
+@pytest.mark.parametrize(("changes", "name"), [
+    ({"training": {"optimizer": "adam"}}, "Algorithm 1"), ({"training": {"loss": "squared"}}, "Algorithm 1"),
+    ({"prompts": {"decisive_fraction": 0.5}}, "Definition 1"), ({"prompts": {"label_rule": "flip"}}, "Definition 1"),
+    ({"prompts": {"pattern_norm": 0.5}}, "Section 3: pattern norm"),
+    ({"prompts": {"noise_norm": 1.0}}, "Section 3: relevant"),
+    ({"prompts": {"irrelevant_scale": 2.0}}, "Section 3: irrelevant"),
+    ({"prompts": {"tasks": ((0, 1),)}}, "Condition 1"),
+])
+def test_what_the_mamba_paper_takes_for_granted(changes, name):
+    run = replace(MAMBA, **{part: replace(getattr(MAMBA, part), **fields) for part, fields in changes.items()})
+    found = theory_of(run, mamba.attacked_prompts("flip", 0.4))
+    assert premise(theory_of(MAMBA, mamba.attacked_prompts("flip", 0.4)), "Theorem 1", name).met
+    for where in ("Theorem 1", "Theorem 2", "Theorem 3", "Theorem 4", "Corollary 1", "Corollary 2"):
+        assert premise(found, where, name).met is False
+
+
+def test_a_test_of_other_patterns_is_not_covered():
+    more = theory_of(MAMBA, mamba.attacked_prompts("flip", 0.4, outlier_patterns=5, outlier_mixtures=None))
+    assert premise(more, "Theorem 2", "Definition 2").met is False
+    few = replace(COT, training=replace(COT.training, steps=1))
+    for statement in theory_of(few, cot.default_test(prompt_length=20)):
+        assert statement.place == "Condition 1" or statement.verdict == "not covered"
+
+
+def test_no_outliers_ask_for_nothing():
+    clean = replace(MAMBA, prompts=replace(MAMBA.prompts, outlier_fraction=0.0))
+    found = theory_of(clean, replace(clean.prompts, tasks="all"))
+    assert premise(found, "Theorem 2", "Theorem 2 (a)").met
+    assert premise(found, "Theorem 1", "Theorem 1 (ii)").met
+
+
 def test_laws_of_the_other_papers_by_hand():
     by_key = {law.key: law for law in LAWS}
     assert by_key["icl.T"].order(ICL, None) == pytest.approx(6 * np.sqrt(np.log(6)) * (0.8 * 3) ** (-2 / 3) / 0.5)
@@ -99,20 +130,28 @@ def test_direct_prompting_is_only_promised_with_condition_one():
     bad = cot.default_test(transitions=same_steps(0.4, 0.1, condition_one=False), prompt_length=20)
     found = theory_of(COT, bad)
     assert not premise(found, "Theorem 3 (b)", "Condition 1").met
-    assert "does not hold" in place(found, "Theorem 3 (a)").promise
+    assert premise(found, "Theorem 3 (a)", "Theorem 3 (a)").met
     assert not any(p.name.startswith("Condition 1") for p in place(found, "Theorem 2").premises)
     good = theory_of(COT, cot.default_test(prompt_length=20))
     assert premise(good, "Theorem 3 (b)", "Condition 1").met
+    assert place(good, "Theorem 3 (a)").verdict == "not covered"
 
 
 def test_a_constant_turns_an_order_into_a_premise():
     law = next(law for law in LAWS if law.key == "mamba.T")
     constants = {"mamba.T": Constant("mamba.T", 3.0, 2.0, 4.0, 5, 4, "full")}
-    enough = by_law("Theorem 1 (iv): number of iterations", law, MAMBA, None, constants)
+    enough = by_law("Theorem 1 (iv): number of iterations", law, MAMBA, None, 0.3, constants)
     assert enough.met
     assert enough.required.startswith(">= 5 ")
-    assert by_law("x: y", law, replace(MAMBA, training=replace(MAMBA.training, steps=4)), None, constants).met is False
-    assert by_law("x: y", law, MAMBA, None, {}).met is None
+
+    def met(steps, accuracy=0.3):
+        return by_law("x: y", law, replace(MAMBA, training=replace(MAMBA.training, steps=steps)), None, accuracy,
+                      constants).met
+
+    assert [met(3), met(4), met(6), met(7)] == [False, None, None, True]  # 2, 3, 4 times 1.67
+    assert met(7, accuracy=0.1) is None  # the constant was fitted at a loss of 0.2
+    assert met(3, accuracy=0.1) is False
+    assert by_law("x: y", law, MAMBA, None, 0.3, {}).met is None
 
 
 def test_every_law_has_a_shipped_constant_and_an_entry_that_fits_it():
@@ -128,7 +167,7 @@ def test_every_law_has_a_shipped_constant_and_an_entry_that_fits_it():
 
 
 def test_accuracy_is_checked():
-    with pytest.raises(SpecError, match=r"accuracy must be in \(0, 1\), got 0"):
+    with pytest.raises(SpecError, match=r"accuracy must be in \[1e-06, 1\), got 0"):
         theory_of(MAMBA, accuracy=0)
 
 
@@ -153,23 +192,27 @@ def test_the_command_reads_any_field(capsys):
     assert "Theorem 4 (c) needs the outlier fraction below 0.5; yours is 0.7." in told
     assert main(["theory", "--paper", "cot", "--tau", "0.4", "--rho", "0.2", "--test.prompt-length", "15"]) == 0
     assert "tau 0.4, rho 0.2" in capsys.readouterr().out
+    assert main(["theory", "--paper", "cot", "--tau-o", "0.4", "--rho-o", "0.1", "--condition-one", "false"]) == 0
+    assert "cot: Condition 1 does not hold: the most likely answer" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_command_reads_a_checkpoint(tmp_path, tiny_run, capsys):
     path = str(tmp_path / "m.safetensors")
     save_checkpoint(path, train(replace(tiny_run, training=replace(tiny_run.training, steps=2))))
     assert main(["theory", "--checkpoint", path, "--test.outlier-fraction", "0.45"]) == 0
-    assert "Theorem 2 (c) needs the outlier fraction below 0.4" in " ".join(capsys.readouterr().out.split())
+    assert "mamba: Theorem 2 (c) needs the outlier fraction below 0.4" in " ".join(capsys.readouterr().out.split())
     assert main(["theory", "--paper", "cot", "--checkpoint", path]) == 2
     assert "paper must be one with Classification prompts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--paper", "gpt"], "paper must be one of mamba, icl, selectors, cot, got 'gpt'"),
-    (["--accuracy", "2"], "accuracy must be in (0, 1), got 2.0"),
+    (["--accuracy", "2"], "accuracy must be in [1e-06, 1), got 2.0"),
     (["--constants", "absent.json"], "constants must be a constants.json"),
     (["--checkpoint", "absent.safetensors"], "checkpoint must be an existing file"),
     (["--checkpoint", "x.safetensors", "--training.steps", "3"], "cannot be given with --checkpoint"),
+    (["--checkpoint", "x.safetensors", "--data-seed", "3"], "cannot be given with --checkpoint"),
+    (["--paper", "cot", "--checkpoint", "x.safetensors", "--tau", "0.3"], "cannot be given with --checkpoint"),
     (["--test.outlier-fraction", "1.5"], "outlier_fraction must be in [0, 1), got 1.5"),
 ])
 def test_bad_input_is_one_line(arguments, message, capsys):

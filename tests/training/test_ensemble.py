@@ -29,6 +29,7 @@ def mixed_runs(tiny_run):
             other(tiny_run, prompt_length=4)]
 
 
+@pytest.mark.slow
 def test_alone_or_together_the_same_in_double_precision(float64, mixed_runs):
     alone = [train(run) for run in mixed_runs]
     for together in (train_many(mixed_runs), train_many(mixed_runs[::-1], width=3)[::-1]):

@@ -21,7 +21,7 @@ from iclab.papers.claims import Claim
 from iclab.papers.entries import Entry
 from iclab.papers.outcomes import Finished
 
-COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "shown": "cyan", "running": "bold"}
+COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "shown": "cyan"}
 
 
 class Board:
@@ -53,7 +53,8 @@ class Board:
         """An entry is finished."""
         self.finished[found.entry.id] = found
         if not self.screen.is_terminal:
-            print(f"{found.entry.id:18} {found.seconds:6.1f} s  {verdict(found):12} {found.entry.title}", flush=True)
+            took = "  kept  " if found.kept else f"{found.seconds:6.1f} s"
+            print(f"{found.entry.id:18} {took}  {verdict(found):12} {found.entry.title}", flush=True)
 
     def __rich__(self) -> Table:
         """The part of the table around the running entry that fits the screen."""
@@ -74,10 +75,11 @@ class Board:
         found = self.finished.get(entry.id)
         if found is not None:
             told = verdict(found)
-            return [entry.id, entry.title, "", Text(told, COLOURS[told]), duration(found.seconds)]
+            return [Text(entry.id), Text(entry.title), "", Text(told, COLOURS[told]),
+                    "kept" if found.kept else duration(found.seconds)]
         if entry.id == self.running:
             bar = ProgressBar(total=1.0, completed=self.share, width=14) if self.share else "working"
-            return [Text(entry.id, "bold"), entry.title, bar, "", duration(now - self.entry_began)]
+            return [Text(entry.id, "bold"), Text(entry.title), bar, "", duration(now - self.entry_began)]
         return [Text(entry.id, "dim"), Text(entry.title, "dim"), "", "", ""]
 
 
@@ -104,7 +106,8 @@ def claims_table(claims: Sequence[Claim]) -> None:
     for name, ratio in (("claim", None), ("the paper says", 4), ("measured [95 % interval]", 5), ("verdict", None)):
         table.add_column(name, ratio=ratio, no_wrap=ratio is None)
     for claim in claims:
-        table.add_row(claim.id, claim.statement, claim.summary, Text(claim.verdict, COLOURS[claim.verdict]))
+        told = Text(claim.verdict, COLOURS[claim.verdict])
+        table.add_row(*map(Text, (claim.id, claim.statement, claim.summary)), told)
     out = console()
     out.print(table)
     counts = {name: sum(claim.verdict == name for claim in claims) for name in ("holds", "fails", "inconclusive")}

@@ -36,15 +36,9 @@ def main(arguments: list[str]) -> None:
         metavar = {int: "INT", float: "FLOAT"}.get(kind, "TEXT")
         parser.add_argument(f"--{name}", type=kind, default=default, metavar=metavar, help=text + shown)
 
-    option("matrices", str, None, "file with the transition matrices")
+    add_transitions(parser)
     option("steps", int, None, "K, steps of a chain, when there is no file [default: 3]")
     option("patterns", int, None, "M', patterns of the task, when there is no file [default: 10]")
-    option("tau", float, None, "least probability of a chain without a wrong step")
-    option("rho", float, None, "how far the second most likely pattern stays behind in every step")
-    option("weak-step", int, None, "which step is the weak one [default: 1]")
-    option("tau-o", float, None, "least probability of the most likely answer")
-    option("rho-o", float, None, "how far the second most likely answer stays behind")
-    option("condition-one", str, None, "true or false: whether the most likely answer is the right one [default: true]")
     option("examples", int, 20, "test examples")
     option("matching-fraction", float, 0.8, "alpha', fraction of examples that start at the query's pattern")
     option("noise", float, 0.2, "length of the noise on the examples' patterns")
@@ -55,7 +49,7 @@ def main(arguments: list[str]) -> None:
     option("store", str, None, "folder that keeps the trained models for the next call")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     given = vars(parser.parse_args(arguments))
-    made = _transitions(given)
+    made = read_transitions(given)
     for name, least in (("examples", 1), ("prompts", 1), ("training_steps", 1), ("seed", 0)):
         if given[name] < least:
             raise IclabError(f"{name.replace('_', '-')} must be a whole number >= {least}, got {given[name]}")
@@ -70,7 +64,21 @@ def main(arguments: list[str]) -> None:
         _show(found, given["examples"])
 
 
-def _transitions(given: dict[str, Any]) -> Any:
+def add_transitions(parser: Parser) -> None:
+    """The options that describe transition matrices."""
+    for name, kind, text in (("matrices", str, "file with the transition matrices"),
+                             ("tau", float, "least probability of a chain without a wrong step"),
+                             ("rho", float, "how far the second most likely pattern stays behind in every step"),
+                             ("weak-step", int, "which step is the weak one [default: 1]"),
+                             ("tau-o", float, "least probability of the most likely answer"),
+                             ("rho-o", float, "how far the second most likely answer stays behind"),
+                             ("condition-one", str, "true or false: whether the most likely answer is the right one "
+                                                    "[default: true]")):
+        parser.add_argument(f"--{name}", type=kind, default=None, help=text,
+                            metavar={int: "INT", float: "FLOAT"}.get(kind, "TEXT"))
+
+
+def read_transitions(given: dict[str, Any]) -> Any:
     """The matrices that the options describe."""
     of_steps = [name for name in ("tau", "rho", "weak_step") if given[name] is not None]
     of_answers = [name for name in ("tau_o", "rho_o", "condition_one") if given[name] is not None]

@@ -9,8 +9,9 @@ from iclab.commands.board import board, claims_table
 from iclab.commands.options import Parser
 from iclab.commands.output import to_text
 from iclab.commands.programs import keep_compiled_programs
-from iclab.papers.entries import SCALES, Lab, chosen_entries
-from iclab.papers.outcomes import Finished, finish
+from iclab.papers.claims import Claim
+from iclab.papers.entries import SCALES, Lab, all_entries, chosen_entries
+from iclab.papers.outcomes import Finished, finish, with_kept
 from iclab.report.page import Page
 from iclab.runs.store import Store, check_writable
 from iclab.training.checkpoint import write_whole
@@ -38,12 +39,13 @@ def main(arguments: list[str]) -> None:
     store = Store(options.store or out / "store")
     store.check()
     keep_compiled_programs(store)
-    results = Results(out, options.scale)
+    lab = Lab(store, options.scale, options.seed)
+    results = Results(out, lab)
     try:
         with board(entries) as shown:
             for entry in entries:
-                with shown.entry(entry) as progress:
-                    found = finish(entry, Lab(store, options.scale, options.seed, progress))
+                with shown.entry(entry) as lab.progress:
+                    found = finish(entry, lab)
                 shown.done(found)
                 results.add(found)
     except KeyboardInterrupt:
@@ -51,17 +53,22 @@ def main(arguments: list[str]) -> None:
                                 ) from None
     finally:
         results.write()
-    claims = [item.outcome.claim for item in results.finished if item.outcome.claim]
-    if claims:
-        claims_table(claims)
+    if results.claims:
+        claims_table(results.claims)
     print(f"report: {out / 'report.html'}")
 
 
 class Results:
     """The files of a run, written as entries finish."""
 
-    def __init__(self, out: Path, scale: str):
-        self.out, self.finished, self._page, self._written = out, list[Finished](), Page(scale), time.monotonic()
+    def __init__(self, out: Path, lab: Lab):
+        self.out, self.lab, self.finished = out, lab, list[Finished]()
+        self._page, self._written = Page(lab.scale, lab.base_seed), time.monotonic()
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The claims that were judged now."""
+        return [item.outcome.claim for item in self.finished if item.outcome.claim]
 
     def add(self, found: Finished) -> None:
         """Write an entry's own files; and now and then those about all."""
@@ -75,12 +82,14 @@ class Results:
             self.write()
 
     def write(self) -> None:
-        """Write the claims, the fitted constants and the page."""
+        """Write the claims, the fitted constants and the page, with what is kept of the papers' other entries."""
         if not self.finished:
             return
-        claims = [item.outcome.claim.to_json() for item in self.finished if item.outcome.claim]
-        constants = [constant.to_json() for item in self.finished for constant in item.outcome.constants]
+        known = list(all_entries().values())
+        found = with_kept(self.finished, known, self.lab)
+        claims = [item.outcome.claim.to_json() for item in found if item.outcome.claim]
+        constants = [constant.to_json() for item in found for constant in item.outcome.constants]
         write_whole(self.out / "claims.json", to_text(claims).encode())
         write_whole(self.out / "constants.json", to_text(constants).encode())
-        write_whole(self.out / "report.html", self._page.render(self.finished).encode())
+        write_whole(self.out / "report.html", self._page.render(found, len(known)).encode())
         self._written = time.monotonic()

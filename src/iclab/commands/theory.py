@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from iclab.commands.chain import add_transitions, read_transitions
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
 from iclab.errors import IclabError
@@ -15,9 +16,10 @@ from iclab.papers.cot import settings as cot
 from iclab.papers.icl import settings as icl
 from iclab.papers.mamba import settings as mamba
 from iclab.papers.selectors import settings as selectors
-from iclab.prompts.transitions import weak_step
+from iclab.prompts.transitions import as_transitions
 from iclab.specs import replace
 from iclab.theory import Condition, Constant, Law, Statement, read_constants, shipped_constants, theory_of
+from iclab.theory.statements import number
 from iclab.training import Run, load_checkpoint
 
 DESCRIPTION = """Evaluate every theorem, corollary and condition that speaks of a model for a training run and a test:
@@ -26,6 +28,8 @@ sufficient, not necessary: where it does not hold, the theorem is silent and a m
 
 Without options the settings are those of the chosen paper's experiments."""
 PAPERS = ("mamba", "icl", "selectors", "cot")
+OWN = ("paper", "checkpoint", "accuracy", "json")
+"""Options that are not about the run."""
 MARKS = {True: "yes", False: "no", None: "open"}
 
 
@@ -44,17 +48,15 @@ def main(arguments: list[str]) -> None:
                         help="a constants.json of your own `iclab reproduce` [default: those shipped with iclab]")
     parser.add_argument("--json", action="store_true", help="print JSON")
     if chains:
-        for name, value, text in (("tau", cot.TAU, "least probability of a chain without a wrong step"),
-                                  ("rho", cot.RHO, "how far the second most likely pattern stays behind")):
-            parser.add_argument(f"--{name}", type=float, default=value, metavar="FLOAT",
-                                help=f"{text} [default: {value}]")
+        add_transitions(parser)
     add_spec(parser, run, skip=("transitions", "pattern_mixtures") if chains else ())
     add_spec(parser, test, "test.", "as in the paper", skip=("transitions", "pattern_mixtures") if chains else ())
     options = vars(parser.parse_args(arguments))
     own = options.pop("constants")
     constants = shipped_constants() if own is None else _read(own)
     if options["checkpoint"] is not None:
-        given = [name for name in options if "." in name and not name.startswith("test.")]
+        given = [name for name, value in options.items() if name not in OWN and not name.startswith("test.")
+                 and value is not None]
         if given:
             parser.error(f"--{given[0]} cannot be given with --checkpoint: the checkpoint fixes it")
         run = load_checkpoint(options["checkpoint"]).run
@@ -97,12 +99,13 @@ def _settings(paper: str) -> tuple[Run, Any]:
 
 
 def _chain_test(run: Run, test: Any, options: dict[str, Any]) -> Any:
-    """A test of chains with one weak step of the given tau and rho."""
+    """A test of chains whose examples go wrong as the options say."""
     changed = read_spec(replace(test, transitions=None, pattern_mixtures=None), options, "test.")
     fields = {field.name: getattr(changed, field.name) for field in dataclasses.fields(changed)
               if field.name not in ("transitions", "pattern_mixtures")}
-    steps = weak_step(options["tau"], options["rho"], steps=changed.reasoning_steps, patterns=changed.patterns)
-    return cot.default_test(run.prompts, transitions=steps, **fields)
+    sizes = {"steps": changed.reasoning_steps, "patterns": changed.patterns} if options["matrices"] is None else {}
+    made = read_transitions({"steps": None, "patterns": None} | options | sizes)
+    return cot.default_test(run.prompts, transitions=as_transitions(made), **fields)
 
 
 def _read(path: str) -> dict[str, Constant]:
@@ -138,7 +141,8 @@ def _show(found: list[Statement], run: Any, test: Any, constants: dict[str, Cons
     if not found:
         print(f"No theorem of the five papers speaks of {type(run.model).__name__} here.")
         return
-    unmet = list(dict.fromkeys(premise.sentence for statement in found for premise in statement.unmet))
+    unmet = list(dict.fromkeys(f"{statement.paper}: {premise.sentence}" for statement in found
+                               for premise in statement.unmet))
     print("In short: every premise with a known constant is met." if not unmet else "In short:")
     for sentence in unmet:
         say(f"{sentence}.", "  ")
@@ -151,7 +155,7 @@ def _show(found: list[Statement], run: Any, test: Any, constants: dict[str, Cons
                 say(_premise(premise), f"  {MARKS[premise.met]:>4}  ")
         before = sum(premise in told for premise in statement.premises)
         if before:
-            print(f"        and {before} premises told above")
+            print(f"        and {before} told above")
         told |= set(statement.premises)
         for law in statement.laws:
             say(_law_words(law, run, test, constants), "   law  ")
@@ -168,7 +172,7 @@ def _premise(premise: Condition) -> str:
 def _law_words(law: Law, run: Any, test: Any, constants: dict[str, Constant]) -> str:
     constant, order, yours = constants.get(law.key), law.order(run, test), law.yours(run, test)
     if constant is None:
-        return f"{law.quantity} = c * {law.formula} = c * {order:.3g}, c not fitted; yours {yours:.4g}"
-    return (f"{law.quantity} = {constant.value:.3g} * {law.formula} = {constant.value * order:.3g}; yours {yours:.4g} "
-            f"(constant fitted in {law.entry} at {law.measured_at}; single settings there ask for {constant.low:.3g} "
-            f"to {constant.high:.3g})")
+        return f"{law.quantity} = c * {law.formula} = c * {order:.3g}, c not fitted; yours {number(yours)}"
+    predicted = f"{constant.value:.3g} * {law.formula} = {constant.value * order:.3g}"
+    return (f"{law.quantity} = {predicted}; yours {number(yours)} (constant fitted in {law.entry} for "
+            f"{law.measured_at}; single settings there ask for {constant.low:.3g} to {constant.high:.3g})")

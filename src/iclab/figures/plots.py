@@ -51,8 +51,8 @@ class Panel:
     """Theory: a label and a value at each x."""
     x_label: str | None = None
     """Where it differs from the figure's."""
-    mark: tuple[str, float] | None = None
-    """A label and an x at which something changes."""
+    marks: Sequence[tuple[str, float]] = ()
+    """Labels and the x at which something changes."""
 
 
 def error_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x_label: str) -> Plot:
@@ -106,8 +106,8 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                              for x, y in zip(panel.x, values, strict=True)]
             if any(curve.vote is not None for curve in panel.curves):
                 axis.plot([], [], color="#777777", label="ideal vote", **VOTE)
-            if panel.mark is not None:
-                axis.axvline(panel.mark[1], color="#222222", linestyle=(0, (4, 3)), linewidth=1.0, label=panel.mark[0])
+            for (label, at), dash in zip(panel.marks, ((0, (4, 3)), (0, (6, 2, 1, 2))), strict=False):
+                axis.axvline(at, color="#222222", linestyle=dash, linewidth=1.0, label=label)
             axis.set(title=panel.title, xlabel=panel.x_label or x_label)
             if y_range is not None:
                 axis.set_ylim(*y_range)

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from iclab.figures.plots import to_csv
 from iclab.probes import Interval
 from iclab.theory.statements import Condition
 
@@ -100,6 +101,12 @@ class Claim:
         return pick(some, key=lambda check: check.margin, default=None)
 
     @property
+    def checks_csv(self) -> str:
+        """The checks as CSV text."""
+        return to_csv(("check", "measured", "low", "high", "relation", "threshold", "verdict"),
+                      [(c.name, c.measured, c.low, c.high, c.relation, c.threshold, c.verdict) for c in self.checks])
+
+    @property
     def summary(self) -> str:
         """How many checks hold, and the one that decides."""
         held = sum(check.verdict == "holds" for check in self.checks)
@@ -111,7 +118,7 @@ class Claim:
         data = asdict(self)
         data["checks"] = [check.to_json() for check in self.checks]
         data["conditions"] = [condition._asdict() for condition in self.conditions]
-        data["conditions_met"] = all(condition.met for condition in self.conditions)
+        data["conditions_met"] = all(condition.met for condition in self.conditions) if self.conditions else None
         return {"id": self.id, "verdict": self.verdict, **{k: v for k, v in data.items() if k != "id"}}
 
 

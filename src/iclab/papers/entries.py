@@ -7,8 +7,9 @@ import hashlib
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from iclab.runs.engines import Tally, run_sweep
 from iclab.runs.results import Results
 from iclab.runs.store import Store
 from iclab.runs.sweep import Sweep
+from iclab.runs.versions import file_version
 from iclab.specs import replace
 from iclab.theory.statements import Constant
 from iclab.training import Run, Trained
@@ -120,6 +122,9 @@ class Entry:
     """What the same thing is called elsewhere: figures of the workshop paper that the full one took over."""
     module: str = ""
     """Where it is defined; set when it is found."""
+    path: str = ""
+    """The user's file that it comes from, if it does, and the hash of that file and of what it imports from here."""
+    file_version: str = ""
 
     @property
     def paper(self) -> str:
@@ -143,18 +148,23 @@ def chosen_entries(ids: Sequence[str]) -> list[Entry]:
     """The entries with these ids or aliases, or in these Python files; all of the papers' when none is named."""
     entries = all_entries()
     known = entries | {alias: entry for entry in entries.values() for alias in entry.aliases}
-    chosen = []
+    chosen: list[Entry] = []
     for name in ids:
         if name not in known and not name.endswith(".py"):
             raise IclabError(f"id must be one of {', '.join(known)}, or a Python file with an ENTRY, got {name!r}")
-        chosen.append(known[name] if name in known else own_entry(name, known))
+        entry = known[name] if name in known else own_entry(name)
+        if any(entry.id == other.id and entry.path != other.path for other in (*known.values(), *chosen)):
+            raise IclabError(f"{name}: id of the entry must be new, got {entry.id!r}, which another entry has")
+        chosen.append(entry)
     return list({entry.id: entry for entry in chosen}.values()) if ids else list(entries.values())
 
 
-def own_entry(path: str, known: Collection[str] = ()) -> Entry:
+def own_entry(path: str) -> Entry:
     """The `ENTRY` of a user's Python file."""
-    if not Path(path).is_file():
-        raise IclabError(f"id must be a file that exists, got {path!r}")
+    try:
+        text = Path(path).read_text()
+    except OSError as error:
+        raise IclabError(f"id must be a file that can be read, got {path!r} ({error.strerror})") from None
     name = f"iclab_entry_{hashlib.sha256(str(Path(path).resolve()).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
@@ -166,9 +176,9 @@ def own_entry(path: str, known: Collection[str] = ()) -> Entry:
     entry = getattr(module, "ENTRY", None)
     if not isinstance(entry, Entry):
         raise IclabError(f"{path} must define ENTRY, an iclab.papers.entries.Entry, got {type(entry).__name__}")
-    if entry.id in known:
-        raise IclabError(f"{path}: id of the entry must be new, got {entry.id!r}, which the papers have")
-    return dataclasses.replace(entry, module=name)
+    if not re.fullmatch(r"[a-z]+\.[a-z0-9_]+", entry.id):
+        raise IclabError(f"{path}: id of the entry must be two words such as mine.claim, got {entry.id!r}")
+    return dataclasses.replace(entry, module=name, path=path, file_version=file_version(text))
 
 
 def per_seed(run: Run, seeds: Sequence[int]) -> list[Run]:

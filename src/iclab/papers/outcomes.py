@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import platform
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
+from iclab.errors import IclabError
 from iclab.figures.plots import Plot
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.theory.statements import Condition, Constant, shipped_constants
+from iclab.runs.versions import code_version
+from iclab.theory.statements import Condition, Constant
 
 LIBRARIES = ("matplotlib", "scikit-learn", "scipy")
 """Beside those that every result counts with (iclab.runs.versions)."""
@@ -25,28 +30,66 @@ class Finished:
     outcome: Outcome
     seconds: float
     """What it took when it was computed; less than alone if other entries had trained its models before."""
+    when: str = ""
+    """Date and machine of that."""
+    kept: bool = False
+    """Whether it was found, not computed."""
 
 
 def finish(entry: Entry, lab: Lab) -> Finished:
     """Run an entry, or find its outcome again."""
+    found = kept_outcome(entry, lab)
+    if found is not None:
+        return found
+
     def compute() -> dict[str, Any]:
         began = time.perf_counter()
-        outcome = entry.run(lab)
-        return {"outcome": to_json(outcome), "seconds": time.perf_counter() - began}
+        outcome = to_json(entry.run(lab))
+        when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.system()} {platform.machine()}"
+        return {"outcome": outcome, "seconds": time.perf_counter() - began, "when": when}
 
+    return replace(_finished(entry, lab.store.recall(*_key(entry, lab), compute, _version(entry))), kept=False)
+
+
+def kept_outcome(entry: Entry, lab: Lab) -> Finished | None:
+    """The outcome of an entry that was run before; None if it was not, or not as it is now."""
+    found = lab.store.recalled(*_key(entry, lab), _version(entry))
+    return None if found is None else _finished(entry, found)
+
+
+def with_kept(finished: Sequence[Finished], entries: Sequence[Entry], lab: Lab) -> list[Finished]:
+    """What was run now, and what is kept of other entries, in their order."""
+    done = {item.entry.id: item for item in finished}
+    others = [kept_outcome(entry, lab) for entry in entries if entry.id not in done]
+    found = done | {item.entry.id: item for item in others if item is not None}
+    order = [entry.id for entry in entries]
+    return sorted(found.values(), key=lambda item: order.index(item.entry.id) if item.entry.id in order else len(order))
+
+
+def _key(entry: Entry, lab: Lab) -> tuple[str, list[Any]]:
     versions = {name: metadata.version(name) for name in LIBRARIES}
-    constants = {name: constant.to_json() for name, constant in shipped_constants().items()}
-    kept = lab.store.recall(f"outcome-{entry.id}", [entry.id, lab.scale, lab.base_seed, versions, constants], compute,
-                            entry.module)
-    outcome, seconds = from_json(kept["outcome"]), kept["seconds"]
+    return f"outcome-{entry.id}", [entry.id, lab.scale, lab.base_seed, versions]
+
+
+def _version(entry: Entry) -> str:
+    return f"{entry.file_version or code_version(entry.module or entry.run.__module__)} {code_version(__name__)}"
+
+
+def _finished(entry: Entry, data: dict[str, Any]) -> Finished:
+    outcome, seconds = from_json(data["outcome"]), data["seconds"]
     if outcome.claim is not None:
         outcome = replace(outcome, claim=replace(outcome.claim, seconds=seconds))
-    return Finished(entry, outcome, seconds)
+    return Finished(entry, outcome, seconds, data["when"], kept=True)
 
 
 def to_json(outcome: Outcome) -> dict[str, Any]:
     """An outcome as plain values."""
-    return json.loads(json.dumps(asdict(outcome), default=lambda value: value.item()))
+    def plain(value: Any) -> Any:
+        if not hasattr(value, "item"):
+            raise IclabError(f"an outcome must hold numbers, texts, lists and dicts, got a {type(value).__name__}")
+        return value.item()
+
+    return json.loads(json.dumps(asdict(outcome), default=plain))
 
 
 def from_json(data: dict[str, Any]) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,11 @@ class FittedLaw:
 
     def line(self, axis: str) -> Float[np.ndarray, " points"]:
         """The law along an axis."""
-        return np.asarray(self.orders[axis], float) * (self.constants[0].value if self.constants else np.nan)
+        return self.along(self.orders[axis])
+
+    def along(self, orders: Iterable[float]) -> Float[np.ndarray, " points"]:
+        """The law where its order has these values."""
+        return np.array(list(orders), float) * (self.constants[0].value if self.constants else np.nan)
 
     @property
     def words(self) -> str:
@@ -62,14 +66,19 @@ class FittedLaw:
         if not self.constants:
             return f"{self.law.quantity}: nothing to fit {self.law.formula} to."
         found = self.constants[0]
-        return (f"{self.law.quantity} = {found.value:.3g} * {self.law.formula}: one constant for all "
-                f"{found.settings} settings, which taken alone ask for {found.low:.3g} to {found.high:.3g}.")
+        return (f"{self.law.quantity} = {found.value:.3g} * {self.law.formula}: one constant for {found.settings} "
+                f"settings, which taken alone ask for {found.low:.3g} to {found.high:.3g}.")
 
 
 def fit_law(law: Law, orders: Mapping[str, Sequence[float]], counts: Mapping[str, Counts], lab: Lab) -> FittedLaw:
-    """The constant is the geometric mean, over settings, of what was counted (mean over seeds) over the order."""
-    ratios = np.concatenate([counts[axis].mean(axis=0) / np.asarray(orders[axis], float) for axis in orders])
-    known = ratios[np.isfinite(ratios) & (ratios > 0)]
+    """The constant is the geometric mean, over settings, of what was counted (mean over seeds) over the order.
+
+    A setting that several axes share counts once; one that not every seed brought to its end does not count.
+    """
+    points = np.concatenate([np.stack([np.asarray(orders[axis], float), counts[axis].mean(axis=0)]) for axis in orders],
+                            axis=1)
+    order, counted_there = np.unique(points[:, np.isfinite(points).all(axis=0)], axis=1)
+    known = counted_there / order
     found = [Constant(law.key, float(np.exp(np.log(known).mean())), float(known.min()), float(known.max()), len(known),
                       len(next(iter(counts.values()))), lab.scale)] if len(known) else []
     return FittedLaw(law, found, orders)

@@ -1,4 +1,4 @@
-"""The papers: their keys, what they are about, and where they contradict themselves or leave a reading open."""
+"""The papers: their keys and what they are about."""
 
 from __future__ import annotations
 
@@ -24,51 +24,3 @@ SOURCES = {
     "cot": Source("li2024cot", "Chain of thought",
                   "Attention alone on K-step reasoning: step by step against at once, with noisy and wrong examples."),
 }
-
-
-class Reading(NamedTuple):
-    """Something that a paper prints and that cannot be so, or can be read in two ways; and what is done here."""
-
-    paper: str
-    place: str
-    printed: str
-    here: str
-    evidence: str = ""
-    """The entry that shows it."""
-
-
-READINGS = (
-    Reading("mamba", "section 2, state size", "The state has m = l + 1 rows, yet d diagonal entries are put into W_B.",
-            "m = d + 1, whatever the length of the prompt."),
-    Reading("mamba", "equations 1 and 3", "The recurrence starts at a matrix U; the sum of equation 3 has no such "
-            "term.", "The state starts at 0: only then are both the same.", "mamba.eq3"),
-    Reading("mamba", "section 4.1, test outliers", "The three new directions are called unit vectors; their lengths "
-            "are 1.005, 1.005 and 0.995.", "They are normalised."),
-    Reading("mamba", "theorem 3", "The workshop version asks for l_tr of order p_a log M1 / (1 - p_a)^2 and promises "
-            "the 0-1 error, the full one log M1 / (1 - p_a) and the hinge loss.", "`iclab theory` shows both."),
-    Reading("mamba", "section 2, step of a channel", "One version gives every channel its own step, the other one "
-            "step to all.", "Both are there (`gate_per_channel`), the same in one layer; figures 3 to 6 show the label "
-            "channel."),
-    Reading("mamba", "figure 2", "Robust up to an outlier fraction of 0.8, after training at 0.6; the scale of the "
-            "test outliers is not given.", "0.8 lies outside theorem 2 (c). It is so with test outliers three times as "
-            "large as in training; with equal ones the same Mamba fails.", "mamba.robust"),
-    Reading("mamba", "theorem 4, remark 5", "The linear Transformer is safe only below an outlier fraction of 1/2.",
-            "That is the bound of the proof. Flipped labels do break it there; random ones degrade it smoothly.",
-            "mamba.fig2"),
-    Reading("icl", "equation 1 and algorithm 1", "The output weights are +-1/m in one place and +-1/sqrt(m) in the "
-            "other.", "+-1/m; with the other no step size that was tried trains."),
-    Reading("icl", "definition of the error", "An error is z F < 0, so that a model that always says 0 never errs.",
-            "z F <= 0, here and in every other paper: it decides what pruning costs.", "icl.pruning"),
-    Reading("icl", "section 5", "Step size, batch size, iterations, neurons, starting value and length of q are not "
-            "given.", "What they decide is measured over 14 settings.", "icl.search"),
-    Reading("selectors", "theorem 2 and remark 1", "New patterns combine the training-relevant ones in the theorem, "
-            "the training-irrelevant ones in the remark.", "The theorem's reading.", "selectors.noise"),
-    Reading("cot", "equations 2 and 10", "Keys lack the position code in one place and have it in the other.",
-            "Keys carry it: without it the steps of an example cannot be told apart."),
-    Reading("cot", "equations 7 and 8", "Chain of thought is scored by the mean over its steps, direct prompting by "
-            "its answer.", "Both are shown, and chain of thought's last step beside direct prompting.", "cot.fig2"),
-    Reading("cot", "theorem 1", "The step size is below 1.", "It is 10: a step size of 1 does the same in ten times as "
-            "many steps.", "cot.dynamics"),
-    Reading("cot", "section 2.2", "Tests have no more examples than training prompts; figures 2 to 4 go beyond.",
-            "The conditions of each claim say so; more examples than in training do help.", "cot.examples"),
-)

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import platform
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,11 +14,13 @@ from importlib import metadata, resources
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from iclab.notation import NOTATION
 from iclab.papers.claims import WORST_FIRST, short
 from iclab.papers.outcomes import Finished
-from iclab.papers.sources import READINGS, SOURCES, Source
+from iclab.papers.readings import READINGS
+from iclab.papers.sources import SOURCES, Source
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
@@ -27,9 +30,10 @@ PACKAGES = ("iclab", "jax", "jaxlib", "numpy", "optax", "scikit-learn", "scipy",
 class Page:
     """The page of one run; an entry's part is written once, however often the page is."""
 
-    def __init__(self, scale: str):
+    def __init__(self, scale: str, base_seed: int = 0):
         self.scale = scale
-        self._parts: dict[str, str] = {}
+        self.options = f"--scale {scale}" + (f" --seed {base_seed}" if base_seed else "")
+        self._parts: dict[str, Markup] = {}
 
     @cached_property
     def _environment(self) -> jinja2.Environment:
@@ -38,30 +42,36 @@ class Page:
         made.filters["data_url"] = lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
         made.filters["number"] = short
         made.filters["pretty"] = lambda value: json.dumps(value, indent=2)
-        made.filters["safe_svg"] = lambda plot: jinja2.utils.markupsafe.Markup(plot.svg)
+        made.filters["safe_svg"] = lambda plot: Markup(own_ids(plot.svg, plot.name))
         return made
 
-    def render(self, finished: Sequence[Finished]) -> str:
-        """The whole page as text; everything that came from a spec is escaped."""
-        claims = [item.outcome.claim for item in finished if item.outcome.claim]
+    def render(self, finished: Sequence[Finished], entries: int | None = None) -> str:
+        """The whole page as text; everything that came from a spec is escaped. `entries` is how many there could be."""
+        claims = [(item.entry.id, item.outcome.claim) for item in finished if item.outcome.claim]
         ids = {item.entry.id for item in finished}
         others = {item.entry.paper: Source(item.entry.paper, item.entry.paper, "Not from the five papers.")
                   for item in finished if item.entry.paper not in SOURCES}
         papers = [(source, [item for item in finished if item.entry.paper == name])
                   for name, source in (SOURCES | others).items()]
         return self._environment.get_template("page.html.jinja").render(
-            scale=self.scale, finished=finished, claims=claims, papers=[found for found in papers if found[1]],
-            counts=[(verdict, sum(claim.verdict == verdict for claim in claims)) for verdict in WORST_FIRST[::-1]],
+            scale=self.scale, options=self.options, entries=entries, finished=finished, claims=claims,
+            papers=[found for found in papers if found[1]],
+            counts=[(verdict, sum(claim.verdict == verdict for _, claim in claims)) for verdict in WORST_FIRST[::-1]],
             disagreements=[item for item in finished if item.outcome.claim and item.outcome.claim.verdict != "holds"],
             readings=READINGS, sources=SOURCES, ids=ids, article=self._article, about=about(), notation=NOTATION,
-            laws=[(law, fitted) for law in LAWS for item in finished for fitted in item.outcome.constants
-                  if fitted.law == law.key], shipped=shipped_constants())
+            laws=[(law, fitted, item.entry.id) for law in LAWS for item in finished
+                  for fitted in item.outcome.constants if fitted.law == law.key], shipped=shipped_constants())
 
-    def _article(self, item: Finished) -> str:
+    def _article(self, item: Finished) -> Markup:
         if item.entry.id not in self._parts:
-            made = self._environment.get_template("entry.html.jinja").render(item=item, scale=self.scale)
-            self._parts[item.entry.id] = jinja2.utils.markupsafe.Markup(made)
+            made = self._environment.get_template("entry.html.jinja").render(item=item, options=self.options)
+            self._parts[item.entry.id] = Markup(made)
         return self._parts[item.entry.id]
+
+
+def own_ids(svg: str, name: str) -> str:
+    """A picture whose ids no other picture of the page has."""
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
 
 
 def about() -> dict[str, Any]:

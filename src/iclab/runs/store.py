@@ -21,7 +21,7 @@ import polars as pl
 
 from iclab.errors import IclabError
 from iclab.runs.files import Files
-from iclab.runs.versions import ROOT, code_version, modules_of, own_source, precision
+from iclab.runs.versions import ROOT, code_version, file_version, modules_of, own_source, precision
 from iclab.specs import canonical, function_name, to_json
 from iclab.training import Run, Trained, train_many
 from iclab.training.checkpoint import from_bytes, to_bytes
@@ -95,20 +95,21 @@ class Store:
                 found[i] = trained
         return found  # type: ignore[return-value]
 
-    def recall(self, name: str, ingredients: Any, compute: Callable[[], Any], module: str | None = None) -> Any:
-        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change: that
-        of `module`, or of the module of `compute`."""
-        text = json.dumps(to_json(ingredients), sort_keys=True)
-        source: Any = compute if module is None else sys.modules[module]
-        module = module or compute.__module__
-        version = code_version(module) if module.split(".")[0] == ROOT else inspect.getsource(source)
-        mine = f"{name}-{key(text, version)}"
-        content = self.files.get("measurements", mine)
-        if content is not None:
-            return json.loads(content)
-        content = json.dumps(compute()).encode()
-        self.files.put("measurements", mine, "json", content)
-        return json.loads(content)
+    def recall(self, name: str, ingredients: Any, compute: Callable[[], Any], version: str | None = None) -> Any:
+        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change: its
+        `version`, or that of the module of `compute`."""
+        version = version or _version_of(compute)
+        found = self.recalled(name, ingredients, version)
+        if found is None:
+            content = json.dumps(compute()).encode()
+            self.files.put("measurements", _measurement(name, ingredients, version), "json", content)
+            found = json.loads(content)
+        return found
+
+    def recalled(self, name: str, ingredients: Any, version: str) -> Any:
+        """What `recall` has kept; None if there is nothing."""
+        content = self.files.get("measurements", _measurement(name, ingredients, version))
+        return None if content is None else json.loads(content)
 
     def add_rows(self, rows: Sequence[dict[str, Any]]) -> None:
         """Keep rows of measurements; each has its `trial`."""
@@ -159,6 +160,20 @@ class Store:
         for name in self.damaged():
             if name.split("-")[0] in trials:
                 self.files.remove("results", name)
+
+
+def _measurement(name: str, ingredients: Any, version: str) -> str:
+    return f"{name}-{key(json.dumps(to_json(ingredients), sort_keys=True), version)}"
+
+
+def _version_of(compute: Callable[[], Any]) -> str:
+    """That of the module that defines a function; where it has no file (a notebook) the function's source."""
+    if compute.__module__.split(".")[0] == ROOT:
+        return code_version(compute.__module__)
+    try:
+        return file_version(inspect.getsource(sys.modules[compute.__module__]))
+    except (OSError, TypeError, KeyError):
+        return inspect.getsource(compute)
 
 
 def as_store(place: str | Path | Store | None) -> Store | None:

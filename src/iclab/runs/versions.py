@@ -31,11 +31,30 @@ def code_version(*modules: str) -> str:
 
 
 @cache
+def _snapshot() -> dict[Path, bytes]:
+    """The package's sources as they are now: what is imported later may be edited meanwhile, and counts as it was."""
+    return {path: path.read_bytes() for path in Path(__file__).parents[1].rglob("*.py")}
+
+
+_snapshot()
+
+
+def _source(module: str) -> bytes:
+    path = _file(module)
+    return _snapshot().get(path) or path.read_bytes()
+
+
+def file_version(text: str) -> str:
+    """Hash of a user's file and of all that it imports from the package; other files that it imports do not count."""
+    return hashlib.sha256(f"{text}\0{code_version(*_imported(text))}".encode()).hexdigest()
+
+
+@cache
 def _code_version(modules: tuple[str, ...]) -> str:
     digest = hashlib.sha256(" ".join(metadata.version(name) for name in LIBRARIES).encode())
     for module in sorted(modules_used(modules)):
         digest.update(module.encode())
-        digest.update(_file(module).read_bytes())
+        digest.update(_source(module))
     return digest.hexdigest()
 
 
@@ -53,8 +72,12 @@ def modules_used(modules: Iterable[str]) -> set[str]:
 @cache
 def imports(module: str) -> tuple[str, ...]:
     """The package's modules that a module imports, each name followed to where it is defined."""
+    return _imported(_source(module).decode())
+
+
+def _imported(text: str) -> tuple[str, ...]:
     found = set()
-    for node in ast.walk(ast.parse(_file(module).read_text())):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == ROOT:
             found |= {_home(node.module, alias.name) for alias in node.names}
     return tuple(sorted(found))

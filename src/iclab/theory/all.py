@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iclab.errors import require
+from iclab.prompts import Chain, Classification
 from iclab.theory import cot, icl, mamba, selectors
 from iclab.theory.statements import Constant, Law, Statement
 
@@ -22,14 +23,14 @@ def theory_of(run: Any, test: Any = None, *, accuracy: float = 0.1, constants: M
     Without a test the training prompts are the test. No theorem speaks of a model: the list is empty. Theorems of the
     mamba paper are about one layer; those about the other model of its comparison come along.
     """
-    require(0 < accuracy < 1, "accuracy", accuracy, "be in (0, 1)")
+    require(1e-6 <= accuracy < 1, "accuracy", accuracy, "be in [1e-06, 1)")
     model, test = run.model, run.prompts if test is None else test
     kind = type(model).__name__
-    of_patterns = hasattr(run.prompts, "relevant_patterns") and hasattr(test, "relevant_patterns")
+    of_patterns = isinstance(run.prompts, Classification) and isinstance(test, Classification)
     if kind == "GatedAttention" and of_patterns and model.layers == 1 and model.member in ("mamba", "linear"):
         return mamba.statements(run, test, accuracy, constants)
     if kind == "SoftmaxMLP" and of_patterns:
         return [*icl.statements(run, test, accuracy, constants), *selectors.statements(run, test, accuracy, constants)]
-    if kind == "ChainAttention":
+    if kind == "ChainAttention" and isinstance(test, Chain):
         return cot.statements(run, test, accuracy, constants)
     return []

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from iclab.prompts.transitions import Quality, exact_transitions, quality
+from iclab.theory.setting import algorithm
 from iclab.theory.statements import Condition, Constant, Law, Statement, at_most, below, by_law, is_so, order
 
 EXAMPLES_EXPONENT = -2.0
@@ -59,18 +60,19 @@ def _steps_order(run: Any, test: Any) -> float:
 
 
 ITERATIONS = Law("cot.T", "iterations T", "(K^3 + M K) / (eta alpha)", _steps_order,
-                 lambda run, test: run.training.steps, "cot.iterations", "training loss 0.05")
-"""The terms of theorem 1 (ii) with alpha, at a fixed eps."""
+                 lambda run, test: run.training.steps, "cot.iterations", "a training loss of 0.05", 0.05)
+"""The terms of theorem 1 (ii) with alpha, at a fixed eps, without its log(K / eps)."""
 TRAINING_LENGTH = Law("cot.l_tr", "training examples l_tr", "1 / alpha",
                       lambda run, test: 1 / float(run.prompts.matching_fraction),
-                      lambda run, test: run.prompts.prompt_length, "cot.iterations", "training loss 0.05")
+                      lambda run, test: run.prompts.prompt_length, "cot.iterations", "a training loss of 0.05",
+                      0.05)
 EXAMPLES = {
     "cot": Law("cot.l_ts", "test examples l_ts", "log M / (alpha' tau rho)^2",
                lambda run, test: prediction(test, run.prompts.patterns).cot, lambda run, test: test.prompt_length,
-               "cot.examples", "error 0.05"),
+               "cot.examples", "an error of 0.05", 0.05),
     "icl": Law("cot.l_ts_icl", "test examples l_ts", "log M / (alpha' tau_o rho_o)^2",
                lambda run, test: prediction(test, run.prompts.patterns).icl, lambda run, test: test.prompt_length,
-               "cot.icl", "error 0.05"),
+               "cot.icl", "an error of 0.05", 0.05),
 }
 
 
@@ -103,33 +105,37 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     eps, M, K, speaks = accuracy, run.prompts.patterns, run.prompts.reasoning_steps, "attention with chains"
     eta, alpha = float(run.training.learning_rate), float(run.prompts.matching_fraction)
     rest = M * K / (eta * eps)
-    trained = (below("Theorem 1: step size eta", eta, 1.0),
-               by_law("Theorem 1 (i): length of training prompts", TRAINING_LENGTH, run, test, constants),
-               by_law("Theorem 1 (ii): number of iterations", ITERATIONS, run, test, constants),
+    trained = (algorithm(run, "squared"), below("Theorem 1: step size eta", eta, 1.0),
+               below("Section 2.2: fraction alpha of matching examples", alpha, 1.0),
+               by_law("Theorem 1 (i): length of training prompts", TRAINING_LENGTH, run, test, eps, constants),
+               by_law("Theorem 1 (ii): number of iterations", ITERATIONS, run, test, eps, constants),
+               order("Theorem 1 (ii): number of iterations", ">=", run.training.steps, rest, "M K / (eta eps)"),
                order("Theorem 1 (iii): batch size", ">=", run.training.batch_size, max(eps**-2, M) * np.log(M),
                      "max{eps^-2, M} log M"))
-    tested, found, met = theorem2_conditions(run, test)[1:], quality_of(test), condition_one(test)
+    tested = (is_so("Section 2: tests have as many steps as training", test.reasoning_steps == K),
+              *theorem2_conditions(run, test)[1:])
+    found, met = quality_of(test), condition_one(test)
+    enough = by_law("Theorem 2 (v): number of test examples", EXAMPLES["cot"], run, test, eps, constants)
     described = (f"tau {found.tau:.3g}, rho {found.rho:.3g}, tau_o {found.tau_o:.3g}, rho_o {found.rho_o:.3g}")
     return [
         Statement("cot", "Theorem 1", speaks, f"loss of order {eps:g} on training tasks", trained,
                   (ITERATIONS, TRAINING_LENGTH),
-                  f"Its T has one more term, M K / (eta eps) = {rest:.3g}, without alpha; measured T falls like "
-                  f"1 / alpha (cot.iterations), here alpha {alpha:g}. A step size of 1 does in ten times as many "
-                  "steps what 10 does."),
+                  "The law has the terms with alpha: measured T falls like 1 / alpha (cot.iterations), which the term "
+                  "without it would hide. A step size of 1 does in ten times as many steps what 10 does."),
         Statement("cot", "Condition 1", speaks, "direct prompting can be right", (met,),
                   silent="Not needed by chain of thought."),
         Statement("cot", "Theorem 2", speaks, f"chain of thought makes no error ({described})",
-                  (*trained, *tested, by_law("Theorem 2 (v): number of test examples", EXAMPLES["cot"], run, test,
-                                             constants)), (EXAMPLES["cot"],),
+                  (*trained, *tested, enough), (EXAMPLES["cot"],),
                   "The order is enough, not necessary: fewer examples do (cot.examples). More test examples than in "
                   "training are outside the theorem; measured, they help."),
-        Statement("cot", "Theorem 3 (a)", speaks, "without Condition 1 direct prompting errs, however many examples "
-                  f"there are; here Condition 1 {'holds, and this part is silent' if met.met else 'does not hold'}",
-                  (*trained, *tested), (), "cot.condition1 measures it."),
+        Statement("cot", "Theorem 3 (a)", speaks, "direct prompting errs, however many examples there are",
+                  (*trained, *tested, is_so("Theorem 3 (a): Condition 1 does not hold", not met.met)), (),
+                  "A promise of failure. cot.condition1 measures it."),
         Statement("cot", "Theorem 3 (b)", speaks, f"direct prompting makes no error ({described})",
                   (*trained, *tested, met, by_law("Theorem 3 (b): number of test examples", EXAMPLES["icl"], run, test,
-                                                  constants)), (EXAMPLES["icl"],),
+                                                  eps, constants)), (EXAMPLES["icl"],),
                   "At a large share of matching examples an untrained model does almost as well (cot.icl)."),
         Statement("cot", "Proposition 1", speaks, f"attention on examples of the same step and pattern is at least "
-                  f"{1 - eps:g}", (*trained, *tested), (), "Measured by cot.dynamics."),
+                  f"{1 - eps:g}, and every step is right", (*trained, *tested, enough), (),
+                  "Measured by cot.dynamics."),
     ]

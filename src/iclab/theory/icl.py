@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from iclab.theory.setting import algorithm, balanced, orthonormal, plain_patterns, same_patterns
 from iclab.theory.statements import Condition, Constant, Law, Statement, at_least, at_most, by_law, is_so, order
-from iclab.theory.tasks import balanced
 
 EXPONENTS = {"M1": 1.0, "beta": -2 / 3, "eta": -1.0, "alpha": -2 / 3}
 """T = Theta(eta^-1 M1 alpha^(-2/3) beta^(-2/3) sqrt(log M1)), theorem 3.3 (iv)."""
@@ -23,12 +23,12 @@ def _steps_order(run: Any, test: Any) -> float:
 
 
 ITERATIONS = Law("icl.T", "iterations T", "M1 sqrt(log M1) (alpha beta)^(-2/3) / eta", _steps_order,
-                 lambda run, test: run.training.steps, "icl.iterations", "training loss 0.2")
+                 lambda run, test: run.training.steps, "icl.iterations", "a training loss of 0.2", 0.2)
 TRAINING_LENGTH = Law("icl.l_tr", "training examples l_tr", "log M1 / alpha",
                       lambda run, test: np.log(run.prompts.relevant_patterns) / float(run.prompts.decisive_fraction),
-                      lambda run, test: run.prompts.prompt_length, "icl.alpha", "training loss 0.1")
+                      lambda run, test: run.prompts.prompt_length, "icl.alpha", "a training loss of 0.1", 0.1)
 EXAMPLES = Law("icl.l_ts", "test examples l_ts", "1 / alpha'", lambda run, test: 1 / float(test.decisive_fraction),
-               lambda run, test: test.prompt_length, "icl.context", "error 0.05 in domain")
+               lambda run, test: test.prompt_length, "icl.context", "an error of 0.05 in domain", 0.05)
 
 
 def least_pattern_sum(test: Any) -> float:
@@ -38,6 +38,12 @@ def least_pattern_sum(test: Any) -> float:
 
 def theorem33_conditions(run: Any, test: Any) -> list[Condition]:
     """Premises of theorem 3.3 (in domain) that carry numbers."""
+    return [*_common(run, test),
+            is_so("Theorem 3.3: test patterns are those of training", test.pattern_mixtures is None),
+            at_most("Section 3.2: irrelevant scale K of the test", float(test.irrelevant_scale), 0.5)]
+
+
+def _common(run: Any, test: Any) -> list[Condition]:
     return [
         is_so("Condition 3.2: training tasks show every pattern equally often with either label",
               balanced(run.prompts)),
@@ -50,7 +56,8 @@ def theorem33_conditions(run: Any, test: Any) -> list[Condition]:
 
 def theorem34_conditions(run: Any, test: Any) -> list[Condition]:
     """Premises of theorem 3.4 (out of domain) that carry numbers."""
-    return [*theorem33_conditions(run, test),
+    return [*_common(run, test),
+            is_so("Theorem 3.4: new patterns are orthogonal and as long as those of training", orthonormal(test)),
             at_least("Theorem 3.4: least coefficient sum of a new pattern", least_pattern_sum(test), 1.0)]
 
 
@@ -60,13 +67,17 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     eps, B, m, M1 = accuracy, run.training.batch_size, run.model.neurons, run.prompts.relevant_patterns
     M2, alpha = run.prompts.irrelevant_patterns, float(run.prompts.decisive_fraction)
     beta, alpha_test, l_tr = float(run.prompts.pattern_norm), float(test.decisive_fraction), run.prompts.prompt_length
-    trained = (order("Theorem 3.3 (i): number of neurons", ">=", m, M1**2 * np.log(M1), "M1^2 log M1"),
+    trained = (algorithm(run, "hinge"), *plain_patterns(run.prompts, "Section 3.2"),
+               is_so("Section 3.2: no outliers", not float(run.prompts.outlier_fraction)
+                     and not float(test.outlier_fraction)),
+               same_patterns(run.prompts, test, "Section 3.2"),
+               order("Theorem 3.3 (i): number of neurons", ">=", m, M1**2 * np.log(M1), "M1^2 log M1"),
                order("Theorem 3.3 (ii): batch size", ">=", B, max(eps**-2, M1) * np.log(M1),
                      "max{eps^-2, M1} log M1"),
-               by_law("Theorem 3.3 (iii): length of training prompts", TRAINING_LENGTH, run, test, constants),
+               by_law("Theorem 3.3 (iii): length of training prompts", TRAINING_LENGTH, run, test, eps, constants),
                order("Theorem 3.3 (iii): length of training prompts", ">=", l_tr, 1 / (beta**2 * alpha),
                      "1 / (beta^2 alpha)"),
-               by_law("Theorem 3.3 (iv): number of iterations", ITERATIONS, run, test, constants))
+               by_law("Theorem 3.3 (iv): number of iterations", ITERATIONS, run, test, eps, constants))
     small = eps + M1**-0.5
     speaks = "softmax Transformer"
     return [
@@ -82,18 +93,20 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   "Sufficient: icl.ood finds no cliff at a sum of 1, errors fall smoothly through it."),
         Statement("icl", "Theorem 3.7", speaks, "pruning the small neurons leaves a loss of at most c * "
                   f"{small:.3g} [eps + M1^(-1/2)]; pruning a share R of the large ones costs at least c * (R + "
-                  f"{1 / (alpha_test * M1):.3g}) [R + 1 / (alpha' M1)]",
-                  (*theorem33_conditions(run, test), *trained,
+                  f"{1 / (alpha_test * M1):.3g}) [R + 1 / (alpha' M1)]; rows of large ones are at least a constant, of "
+                  f"small ones at most {max(M2, 1) ** -0.5:.3g} [M2^(-1/2)]",
+                  (*theorem34_conditions(run, test), *trained,
                    order("Theorem 3.7: decisive fraction of the test", ">=", alpha_test, M1**-0.5, "M1^(-1/2)")), (),
-                  "Speaks of the hinge loss; icl.pruning finds that the 0-1 error hardly moves."),
+                  "The last premise is only for the large ones. Speaks of the hinge loss; icl.pruning finds that the "
+                  "0-1 error hardly moves."),
         Statement("icl", "Proposition 4.1", speaks, "queries and keys grow along their relevant pattern to order "
                   f"{np.sqrt(np.log(M1)):.3g} [sqrt(log M1)]; along all others they stay of order "
                   f"{np.sqrt(np.log(M1)) * (1 / M1 + 1 / max(M2, 1)):.3g} [sqrt(log M1) (1 / M1 + 1 / M2)]",
-                  tuple(theorem34_conditions(run, test)), (), "Measured by icl.norms."),
-        Statement("icl", "Corollary 4.3", speaks, "attention on examples with the query's pattern is at least 1 - c * "
-                  f"{1 / M1:.3g} [M1^-C, any C > 1]", tuple(theorem34_conditions(run, test)), (),
-                  "Measured by icl.attention."),
+                  (*theorem34_conditions(run, test), *trained), (), "Measured by icl.norms."),
+        Statement("icl", "Corollary 4.3", speaks, "attention on examples with the query's pattern is at least 1 - c "
+                  f"M1^-C for any C > 1, so above 1 - c * {1 / M1:.3g}",
+                  (*theorem34_conditions(run, test), *trained), (), "Measured by icl.attention."),
         Statement("icl", "Proposition 4.5", speaks, "large neurons read the mean pattern, cosine at least 1 - c * "
                   f"{1 / max(M2, 1):.3g} [1 / M2], and +-q, cosine at least 1 - c * {1 / M1:.3g} [1 / M1]",
-                  tuple(theorem33_conditions(run, test)), (), "Measured by icl.neurons."),
+                  (*_common(run, test), *trained), (), "Measured by icl.neurons."),
     ]

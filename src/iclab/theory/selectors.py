@@ -7,8 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from iclab.theory.statements import Condition, Constant, Law, Statement, at_least, at_most, below, by_law, is_so, order
-from iclab.theory.tasks import balanced, task_count
+from iclab.theory.setting import algorithm, balanced, orthonormal, same_patterns, task_count
+from iclab.theory.statements import (
+    Condition,
+    Constant,
+    Law,
+    Statement,
+    above,
+    at_least,
+    at_most,
+    below,
+    by_law,
+    is_so,
+    order,
+)
 
 EXPONENTS = {"lam*": -1.0, "M": 0.5}
 """T = Theta(sqrt(M) / (lam* eta) (1 - eps_m - tau M1)^(-1/2) / (C - 1 / alpha)), theorem 1."""
@@ -27,7 +39,7 @@ def _steps_order(run: Any, test: Any) -> float:
 
 
 ITERATIONS = Law("selectors.T", "iterations T", "sqrt(M) / (lam* eta sqrt(1 - tau M1))", _steps_order,
-                 lambda run, test: run.training.steps, "selectors.noise", "training loss 0.2")
+                 lambda run, test: run.training.steps, "selectors.noise", "a training loss of 0.2", 0.2)
 
 
 def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Constant] | None = None
@@ -40,18 +52,26 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     mixtures = np.eye(M1) if test.pattern_mixtures is None else np.asarray(test.pattern_mixtures)
     setting = (is_so("Section 3.3: training tasks show every pattern equally often with either label",
                      balanced(prompts)),
+               algorithm(run, "hinge"),
                below("Section 2: starting value delta", float(run.model.init_scale), 0.1),
-               at_most("Section 2: scale of the irrelevant patterns", float(prompts.irrelevant_scale), 1.0))
+               at_most("Section 3.2: scale of the irrelevant patterns", float(prompts.irrelevant_scale), 1.0),
+               at_least("Section 3.2: number of patterns M", M, M1**2, "M1^2"),
+               below("Section 3.2: decisive fraction alpha", alpha, 1.0),
+               is_so("Section 3.2: q is as long as the patterns",
+                     bool(np.isclose(float(run.model.embedding.norm), float(prompts.pattern_norm)))))
     trained = (*setting,
-               order("Theorem 1: number of neurons", ">=", run.model.neurons, 4 * M1**2 * np.log(
+               above("Theorem 1: number of neurons", run.model.neurons, 4 * M1**2 * np.log(
                    run.training.batch_size * run.training.steps), "M1^2 log N / eps_m^2, eps_m < 1/2"),
                order("Theorem 1: batch size", ">=", run.training.batch_size, M1 * np.log(M1), "M1 log M1"),
                order("Theorem 1: length of training prompts", ">=", prompts.prompt_length, 2 * np.log(M) / alpha,
                      "2 log M / alpha"),
                order("Theorem 1: noise", "<=", tau, 1 / M1, "1 / M1"),
-               by_law("Theorem 1: number of iterations", ITERATIONS, run, test, constants))
+               by_law("Theorem 1: number of iterations", ITERATIONS, run, test, accuracy, constants))
     domain: tuple[Condition, ...] = (
         at_least("Theorem 2: least coefficient of a new pattern", float(mixtures.min()), 0.0),
+        is_so("Section 3.5: new patterns are orthonormal", orthonormal(test)),
+        same_patterns(prompts, test, "Section 3.5"),
+        at_most("Section 3.5: noise of the test", float(test.noise_norm or 0.0), tau, "that of training"),
         at_most("Theorem 2: number of new patterns", len(mixtures), M1),
         at_least("Theorem 2: number of test examples", test.prompt_length, 2 / alpha_test, "2 / alpha'"))
     return [
@@ -59,16 +79,16 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   (at_least("Lemma 1: number of training tasks", task_count(prompts), M1, "M1"),)),
         Statement("selectors", "Theorem 1", speaks, "no error on the training tasks", trained, (ITERATIONS,),
                   "selectors.noise finds the errors as stated, but T steeper in lam* and without effect of M and tau. "
-                  "The factor 1 / (C - 1 / alpha) has an open C and is left out."),
+                  "The factor 1 / (C - 1 / alpha) has an open C and is left out, and so is eps_m in T."),
         Statement("selectors", "Theorem 2", speaks, "no error with new patterns that are positive combinations of the "
-                  "training ones", (*setting, *domain), (),
+                  "training ones", (*trained, *domain), (),
                   "Sufficient: combinations of coefficient sum 0 are solved too (selectors.noise)."),
         Statement("selectors", "Proposition 1", speaks, "queries and keys of relevant patterns grow to order "
                   f"{np.sqrt(np.log(M)):.3g} [sqrt(log M)], those of irrelevant ones stay of order 1; attention on the "
-                  "query's pattern goes to 1 as 1/T", setting, (), "Measured by selectors.features."),
+                  "query's pattern goes to 1 as 1/T", trained, (), "Measured by selectors.features."),
         Statement("selectors", "Proposition 2", speaks, "in a constant share of the neurons the label part exceeds the "
-                  "feature part; the others stay small", setting, (), "Measured by selectors.decode."),
+                  "feature part; the others stay small", trained, (), "Measured by selectors.decode."),
         Statement("selectors", "Corollary 1", speaks, "attention on examples with the query's pattern is at least "
-                  f"1 - c * {1 / M:.3g} [1 / M], out of domain too", (*setting, *domain), (),
+                  f"1 - c * {1 / M:.3g} [1 / M], out of domain too", (*trained, *domain), (),
                   "Measured in icl.attention."),
     ]

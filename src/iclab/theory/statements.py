@@ -64,6 +64,8 @@ class Law:
     """The entry that measures it and fits the constant."""
     measured_at: str
     """What counts as reached there."""
+    level: float = 0.0
+    """The loss or error that counts as reached: to a smaller one the constant does not speak."""
 
     def predict(self, run: Any, test: Any, constants: Mapping[str, Constant] | None = None) -> float | None:
         """The number; None where no constant has been fitted."""
@@ -109,24 +111,29 @@ def read_constants(text: str) -> dict[str, Constant]:
     return {entry["law"]: Constant(**entry) for entry in json.loads(text)}
 
 
+def number(value: float) -> str:
+    """A number as a premise shows it: whole ones in full."""
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.4g}"
+
+
 def at_least(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value >= bound`."""
-    return Condition(name, f">= {bound:.3g}{_of(formula)}", f"{value:.4g}", bool(value >= bound))
+    return Condition(name, f">= {bound:.3g}{_of(formula)}", number(value), bool(value >= bound))
 
 
 def at_most(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value <= bound`."""
-    return Condition(name, f"<= {bound:.3g}{_of(formula)}", f"{value:.4g}", bool(value <= bound))
+    return Condition(name, f"<= {bound:.3g}{_of(formula)}", number(value), bool(value <= bound))
 
 
 def below(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value < bound`."""
-    return Condition(name, f"< {bound:.3g}{_of(formula)}", f"{value:.4g}", bool(value < bound))
+    return Condition(name, f"< {bound:.3g}{_of(formula)}", number(value), bool(value < bound))
 
 
 def above(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value > bound`."""
-    return Condition(name, f"> {bound:.3g}{_of(formula)}", f"{value:.4g}", bool(value > bound))
+    return Condition(name, f"> {bound:.3g}{_of(formula)}", number(value), bool(value > bound))
 
 
 def is_so(name: str, truth: bool) -> Condition:
@@ -135,17 +142,27 @@ def is_so(name: str, truth: bool) -> Condition:
 
 
 def order(name: str, relation: str, value: float, bound: float, formula: str) -> Condition:
-    """A premise up to a constant that nobody has measured: met is open."""
-    return Condition(name, f"{relation} c * {bound:.3g}{_of(formula)}, c unknown", f"{value:.4g}", None)
+    """A premise up to a constant that nobody has measured: open, unless no constant could change the answer."""
+    least, most = (bound, value) if relation == ">=" else (value, bound)
+    met = True if least <= 0 or most == float("inf") else False if most <= 0 or least == float("inf") else None
+    return Condition(name, f"{relation} c * {bound:.3g}{_of(formula)}, c unknown", number(value), met)
 
 
-def by_law(name: str, law: Law, run: Any, test: Any, constants: Mapping[str, Constant] | None = None) -> Condition:
-    """A premise `yours >= constant * order` of a law, with its fitted constant if there is one."""
-    found, yours = law.predict(run, test, constants), law.yours(run, test)
-    if found is None:
-        return order(name, ">=", yours, law.order(run, test), law.formula)
-    return Condition(name, f">= {found:.3g} (constant fitted in {law.entry}: {law.measured_at})", f"{yours:.4g}",
-                     bool(yours >= found))
+def by_law(name: str, law: Law, run: Any, test: Any, accuracy: float,
+           constants: Mapping[str, Constant] | None = None) -> Condition:
+    """A premise `yours >= constant * order` of a law, with its fitted constant if there is one.
+
+    Met if even the setting that asks for most would be content, not met if not even the one that asks for least is;
+    between the two it is open, and so it is when an accuracy is asked for that the fit does not speak of.
+    """
+    found = (shipped_constants() if constants is None else constants).get(law.key)
+    bound, yours = law.order(run, test), law.yours(run, test)
+    if found is None or not bound < float("inf"):
+        return order(name, ">=", yours, bound, law.formula)
+    met = False if yours < found.low * bound else True if yours >= found.high * bound else None
+    told = f">= {found.value * bound:.3g} (constant fitted in {law.entry} for {law.measured_at}; single settings: " \
+           f"{found.low * bound:.3g} to {found.high * bound:.3g})"
+    return Condition(name, told, number(yours), None if met and accuracy < law.level else met)
 
 
 def _of(formula: str) -> str:

@@ -23,7 +23,7 @@ def run(lab: Lab) -> Outcome:
     shown = sorted({min(round(1.25**i), len(steps)) - 1 for i in range(40)})
     x = [int(steps[i]) for i in shown]
     panels = [Panel("all steps", x, [Curve(name, masses[:, shown, i]) for i, name in enumerate(KINDS)],
-                    mark=("end of the first stage", float(ends.first.mean())))]
+                    marks=[("end of the first stage", float(ends.first.mean()))])]
     panels.append(Panel("by step of the chain", x, [
         Curve(f"step {k + 1}, {KINDS[0]}", along(trained, k)[:, shown, 0])
         for k in range(a_run(1).prompts.reasoning_steps)]))

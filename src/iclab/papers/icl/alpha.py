@@ -19,6 +19,8 @@ from jaxtyping import Float
 from iclab.figures.plots import Plot, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.papers.icl.iterations import measure as measure_steps
+from iclab.papers.icl.iterations import steps_law
 from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.papers.powers import HEADER, FittedLaw, fit_law, law_panel, power_checks, power_row, said
 from iclab.probes import seed_interval
@@ -27,7 +29,6 @@ from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
 from iclab.theory.icl import EXPONENTS, ITERATIONS, LENGTH_EXPONENT, TRAINING_LENGTH, theorem33_conditions
-from iclab.theory.statements import shipped_constants
 from iclab.training import Run, Trained
 
 FRACTIONS = {"quick": (0.4, 0.8), "full": (0.4, 0.5, 0.6, 0.8, 1.0)}
@@ -120,16 +121,16 @@ def length_law(found: Found, lab: Lab) -> FittedLaw:
 
 def figure(found: Found, name: str, lab: Lab) -> Plot:
     """Figure 6: training prompts and iterations that are needed, against alpha."""
-    law, constant = length_law(found, lab), shipped_constants()[ITERATIONS.key]
-    steps = np.array([ITERATIONS.order(a_run(fraction, 20, 1), None) for fraction in FRACTIONS[lab.scale]])
+    law, steps = length_law(found, lab), steps_law(lab, measure_steps(lab)[0])
+    expected = steps.along(ITERATIONS.order(a_run(fraction, 20, 1), None) for fraction in FRACTIONS[lab.scale])
     x = "alpha, fraction of decisive training examples"
     return curve_figure(name, "Training examples and iterations needed, against the decisive fraction",
-                        f"Dashed: {law.words} {ITERATIONS.quantity} = {constant.value:.3g} * {ITERATIONS.formula}, "
-                        f"the constant from {ITERATIONS.entry}, where alpha is not varied.",
+                        f"Dashed: {law.words} {steps.words} The latter was fitted in {ITERATIONS.entry}, where alpha "
+                        "is not varied.",
                         [law_panel("training examples", SHORT[lab.scale], {"softmax": found.needed},
                                    law.line("alpha"), x),
                          law_panel("iterations", FRACTIONS[lab.scale], {"softmax": found.steps[JUDGED, TARGET]},
-                                   constant.value * steps, x)], "", "", log_x=True, log_y=True, share_y=False)
+                                   expected, x)], "", "", log_x=True, log_y=True, share_y=False)
 
 
 def run(lab: Lab) -> Outcome:

@@ -17,7 +17,7 @@ from iclab.figures.plots import curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.icl.settings import in_domain, one_layer_run
-from iclab.papers.powers import HEADER, Counts, counted, fit_law, law_panel, power_checks, power_row
+from iclab.papers.powers import HEADER, Counts, FittedLaw, counted, fit_law, law_panel, power_checks, power_row
 from iclab.probes import seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.specs import replace, to_json
@@ -70,16 +70,26 @@ def checks(counts: dict[str, Counts], scale: str) -> list[Check]:
     return judged
 
 
+def measure(lab: Lab) -> tuple[dict[str, Counts], list[str]]:
+    """Iterations along every axis, and the ids of the runs."""
+    return counted(lab, "icl.iterations", AXES[lab.scale], a_run, iterations, lab.seeds(SEEDS[lab.scale]))
+
+
+def steps_law(lab: Lab, counts: dict[str, Counts]) -> FittedLaw:
+    """The theorem's law of the iterations, fitted."""
+    return fit_law(ITERATIONS, {axis: [ITERATIONS.order(a_run(axis, value), None) for value in values]
+                                for axis, values in AXES[lab.scale].items() if axis not in BESIDE}, counts, lab)
+
+
 def run(lab: Lab) -> Outcome:
     """Judge the claim, draw the power laws."""
     axes, seeds = AXES[lab.scale], lab.seeds(SEEDS[lab.scale])
-    counts, runs = counted(lab, "icl.iterations", axes, a_run, iterations, seeds)
-    judged = checks(counts, lab.scale)
-    law = fit_law(ITERATIONS, {axis: [ITERATIONS.order(a_run(axis, value), None) for value in values]
-                               for axis, values in axes.items()}, counts, lab)
+    counts, runs = measure(lab)
+    judged, law = checks(counts, lab.scale), steps_law(lab, counts)
     plot = curve_figure("icl.iterations", "Iterations to a training loss of 0.2",
                         f"One setting varied at a time, the others M1 6, beta 3, eta 0.5; dashed: {law.words}",
-                        [law_panel(axis, axes[axis], {"softmax": values}, law.line(axis))
+                        [law_panel(axis, axes[axis], {"softmax": values},
+                                   law.along(ITERATIONS.order(a_run(axis, x), None) for x in axes[axis]))
                          for axis, values in counts.items()], "", "iterations", log_x=True, log_y=True)
     claim = Claim(id="icl.iterations", statement=STATEMENT, place="li2024icl, theorem 3.3", checks=judged,
                   conditions=theorem33_conditions(a_run("beta", 3.0), in_domain()), seeds=seeds,

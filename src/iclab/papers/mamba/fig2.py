@@ -10,9 +10,10 @@ from __future__ import annotations
 from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.robustness import SIZES, VARIANTS, measure
-from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run
+from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run, training_prompts
 from iclab.probes import seed_interval
 from iclab.specs import to_json
+from iclab.theory.mamba import tolerated_fraction_linear, tolerated_fraction_mamba
 
 NAMES = {"flip": "label flipping", "target": "targeted labelling", "random": "random labelling"}
 
@@ -20,11 +21,13 @@ NAMES = {"flip": "label flipping", "target": "targeted labelling", "random": "ra
 def run(lab: Lab) -> Outcome:
     """Draw the figure as the paper has it, then the two questions it leaves open."""
     result = measure(lab)
-    size = SIZES[lab.scale]
+    size, test = SIZES[lab.scale], attacked_prompts("flip", 0.5)
 
     def panel(title: str, variant: str, rule: int = 0) -> Panel:
         return Panel(title, FRACTIONS, [Curve(model, values[:, rule]) for model, values in
-                                        result.errors[variant].items()], floor=result.floor, bayes=result.bayes)
+                                        result.errors[variant].items()], floor=result.floor, bayes=result.bayes,
+                     marks=[("theorem 4, linear: below", tolerated_fraction_linear()),
+                            ("theorem 2, Mamba: below", tolerated_fraction_mamba(training_prompts(), test))])
 
     plots = [
         error_figure("mamba.fig2.paper", VARIANTS["paper"],
