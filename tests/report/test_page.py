@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from browser import chromium, opened
 
+from iclab.figures.heat import heat_figure
 from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.notation import NOTATION
 from iclab.papers.claims import Check, Claim
@@ -31,6 +32,12 @@ def a_plot(name, panels=3):
                                floor=[0.001] * 4) for i in range(panels)], "outlier fraction")
 
 
+def a_map(name):
+    values = np.linspace(0, 1, 12).reshape(2, 2, 3)
+    return heat_figure(f"{name}.map", "A map", "Colours are an image inside the picture.", (1, 2, 3), (1, 2), values,
+                       values[0], "x", "y")
+
+
 def an_entry(name, verdict=None, constants=()):
     measured = {"holds": 0.001, "fails": 0.5, "inconclusive": 0.01}
     claim = None
@@ -41,7 +48,8 @@ def an_entry(name, verdict=None, constants=()):
                       runs=[],
                       conditions=[Condition("Theorem 2 (c): outlier fraction", "< 0.6", "0.7", False)], seeds=[0, 1],
                       scale="quick", notes=["A note."])
-    outcome = Outcome(shown="Errors.", paper="They are small.", measured=f"They are. {NASTY}", plots=[a_plot(name)],
+    outcome = Outcome(shown="Errors.", paper="They are small.", measured=f"They are. {NASTY}",
+                      plots=[a_plot(name), a_map(name)],
                       tables=[Table(name, "Exponents", ("in", "measured"), [(NASTY, "-2.0")])], claim=claim,
                       settings={"label_rule": NASTY}, seeds=[0, 1], constants=list(constants))
     return Finished(Entry(name, "claim" if claim else "figure", f"Title of {name}", "li2025mamba, figure 2", None),
@@ -70,7 +78,7 @@ def browser():
 
 def test_the_page_says_everything(path):
     text = path.read_text()
-    assert text.count("<svg") == len(FINISHED)
+    assert text.count("<svg") == 2 * len(FINISHED)
     for item in FINISHED:
         assert f'id="{item.entry.id}"' in text
         assert f"iclab reproduce {item.entry.path or item.entry.id} --scale quick --seed 3" in text
@@ -108,10 +116,10 @@ def test_an_entry_is_written_once_and_the_page_grows():
 def test_in_a_browser(browser, path):
     with opened(browser, path) as page:
         figures = page.locator(".picture svg")
-        assert figures.count() == len(FINISHED)
+        assert figures.count() == 2 * len(FINISHED)
         for i in range(figures.count()):
             box = figures.nth(i).bounding_box()
-            assert box["width"] > 300
+            assert box["width"] > 200
             assert box["height"] > 100
         for link in page.locator("a[href^='#']").all():
             target = link.get_attribute("href")[1:]

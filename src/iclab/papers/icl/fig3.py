@@ -21,7 +21,7 @@ def drawn(lab: Lab, name: str, by_sum: ood.Errors) -> Plot:
     scale, lengths = by_sum.scale, context.LENGTHS["gpt2"]
     panels = [Panel("(A) out of domain", ood.SUMS["gpt2"], [Curve("gpt2", by_sum.values)], floor=by_sum.floor,
                     x_label="S1, coefficient sum of the first new pattern",
-                    marks=[("theorem 3.4 (one layer): from 1 on", 1.0)])]
+                    marks=[("theorem 3.4, one layer", 1.0)])]
     for where, errors in context.measure(lab, "gpt2", scale).items():
         hardest = context.test_of("gpt2", where, context.FRACTIONS["gpt2"][0], scale)
         panels.append(Panel(f"(B) {where}", lengths, [Curve(f"alpha' = {fraction:g}", errors[:, i])

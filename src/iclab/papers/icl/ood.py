@@ -113,7 +113,7 @@ def run(lab: Lab) -> Outcome:
     plot = curve_figure("icl.ood", "Out-of-domain error against the coefficient sum of a new pattern",
                         "One-layer Transformer, 20 examples, decisive fraction 0.6; the theorem asks for S1 >= 1.",
                         [Panel("one-layer Transformer", SUMS["softmax"], [Curve("softmax", one_layer.values)],
-                               floor=one_layer.floor, marks=[("theorem 3.4: from 1 on", 1.0)])],
+                               floor=one_layer.floor, marks=[("theorem 3.4", 1.0)])],
                         "S1, coefficient sum of the first new pattern", "error")
     return Outcome(
         shown="Error when test prompts are made of patterns that never occurred in training, combinations of the "
