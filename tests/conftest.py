@@ -20,7 +20,7 @@ os.environ["JAX_COMPILATION_CACHE_DIR"] = str(PROGRAMS)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-settings.register_profile("iclab", deadline=None, max_examples=8)
+settings.register_profile("iclab", deadline=None, max_examples=5)
 settings.load_profile("iclab")
 
 

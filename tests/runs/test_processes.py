@@ -20,7 +20,7 @@ from tiny_sweep import TINY_PROMPTS
 FILE = f"""
 seeds = 4
 test_prompts = 500
-{TINY_PROMPTS}training.steps = 3000
+{TINY_PROMPTS}training.steps = 2000
 training.learning_rate = 0.1
 training.record_every = 1000
 [grid]
