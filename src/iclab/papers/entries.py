@@ -123,8 +123,9 @@ class Entry:
     module: str = ""
     """Where it is defined; set when it is found."""
     path: str = ""
-    """The user's file that it comes from, if it does, and the hash of that file and of what it imports from here."""
+    """The user's file that it comes from, if it does."""
     file_version: str = ""
+    """Hash of that file and of what it imports from the package."""
 
     @property
     def paper(self) -> str:
