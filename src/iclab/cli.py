@@ -9,6 +9,7 @@ import sys
 COMMANDS = {
     "list": "list every figure, table and claim that can be reproduced",
     "reproduce": "run figures and claims, write report.html, claims.json, figures and their numbers",
+    "play": "open the playground: poison prompts and watch trained models react, in the browser",
     "theory": "what the theorems say about a spec: premises met or not, thresholds, scalings",
     "notation": "the papers' symbols and the fields that hold them",
     "train": "train one model and save it",

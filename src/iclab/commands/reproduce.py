@@ -8,11 +8,13 @@ from pathlib import Path
 from iclab.commands.board import board, claims_table
 from iclab.commands.options import Parser
 from iclab.commands.output import to_text
+from iclab.commands.play import PAGE, write_playground
 from iclab.commands.programs import keep_compiled_programs
 from iclab.papers.claims import Claim
 from iclab.papers.entries import SCALES, Lab, all_entries, chosen_entries
 from iclab.papers.outcomes import Finished, finish, with_kept
 from iclab.report.page import Page
+from iclab.report.playground.exhibits import kept
 from iclab.runs.store import Store, check_writable
 from iclab.training.checkpoint import write_whole
 
@@ -48,6 +50,10 @@ def main(arguments: list[str]) -> None:
                     found = finish(entry, lab)
                 shown.done(found)
                 results.add(found)
+        # A part of the entries does not train the playground's models, but shows them if they are there.
+        if not options.ids or kept(lab) is not None:
+            results.write()
+            write_playground(out, lab)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Finished runs are kept in {store.files.place}; the same command goes on from there."
                                 ) from None
@@ -56,6 +62,8 @@ def main(arguments: list[str]) -> None:
     if results.claims:
         claims_table(results.claims)
     print(f"report: {out / 'report.html'}")
+    if (out / PAGE).exists():
+        print(f"playground: {out / PAGE}")
 
 
 class Results:
@@ -91,5 +99,6 @@ class Results:
         constants = [constant.to_json() for item in found for constant in item.outcome.constants]
         write_whole(self.out / "claims.json", to_text(claims).encode())
         write_whole(self.out / "constants.json", to_text(constants).encode())
-        write_whole(self.out / "report.html", self._page.render(found, len(known)).encode())
+        write_whole(self.out / "report.html", self._page.render(
+            found, len(known), playground=(self.out / PAGE).exists()).encode())
         self._written = time.monotonic()

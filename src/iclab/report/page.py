@@ -45,8 +45,9 @@ class Page:
         made.filters["safe_svg"] = lambda plot: Markup(own_ids(plot.svg, plot.name))
         return made
 
-    def render(self, finished: Sequence[Finished], entries: int | None = None) -> str:
-        """The whole page as text; everything that came from a spec is escaped. `entries` is how many there could be."""
+    def render(self, finished: Sequence[Finished], entries: int | None = None, playground: bool = False) -> str:
+        """The whole page as text; everything that came from a spec is escaped. `entries` is how many there could be,
+        `playground` says that `playground.html` lies beside the page."""
         claims = [(item.entry.id, item.outcome.claim) for item in finished if item.outcome.claim]
         ids = {item.entry.id for item in finished}
         others = {item.entry.paper: Source(item.entry.paper, item.entry.paper, "Not from the five papers.")
@@ -54,8 +55,8 @@ class Page:
         papers = [(source, [item for item in finished if item.entry.paper == name])
                   for name, source in (SOURCES | others).items()]
         return self._environment.get_template("page.html.jinja").render(
-            scale=self.scale, options=self.options, entries=entries, finished=finished, claims=claims,
-            papers=[found for found in papers if found[1]],
+            scale=self.scale, options=self.options, entries=entries, playground=playground, finished=finished,
+            claims=claims, papers=[found for found in papers if found[1]],
             counts=[(verdict, sum(claim.verdict == verdict for _, claim in claims)) for verdict in WORST_FIRST[::-1]],
             disagreements=[item for item in finished if item.outcome.claim and item.outcome.claim.verdict != "holds"],
             readings=READINGS, sources=SOURCES, ids=ids, article=self._article, about=about(), notation=NOTATION,

@@ -1,0 +1,209 @@
+// The models and what they make of the chosen prompts; everything that the views show is computed here.
+import { computed } from "@preact/signals";
+import { type Exhibits, model, unpacked } from "./exhibits";
+import { type Columns, read, type Reading } from "./models/gated";
+import { attend, decide, neuronNorms } from "./models/softmax";
+import { ask, chainOfThought, endsOnly, type Step } from "./models/chain";
+import { columnsOf, drawAttacked, drawMixed, edited, floor, newPatterns, type Prompt } from "./prompts/classification";
+import { answerOdds, drawChains, vectorsOf, votes } from "./prompts/chains";
+import { shuffled, source } from "./random";
+import { running } from "./running";
+import { attackOf, mixingOf, type Order, slipsOf, state, type Tab } from "./state";
+
+export const exhibits: Exhibits = JSON.parse(document.getElementById("exhibits")!.textContent!);
+export const gated = exhibits.poison.models.map(model);
+export const softmaxes = exhibits.softmax.models.map(model);
+export const reasoner = model(exhibits.chain.model);
+const basis = unpacked(exhibits.chain.prompts.basis);
+const chains = exhibits.chain.prompts;
+export const patternVectors = basis.slice(0, chains.patterns * chains.dimension);
+const MANY_PROMPTS = 7_654_321; // the seed of the prompts over which errors are counted
+
+/** The values of a tab; computed, so that what depends on them rests while others change. */
+const of = (tab: Tab) => computed(() => state.value.values[tab]);
+const poison = of("poison");
+const thought = of("thought");
+const mixing = of("softmax");
+const watched = (tab: Tab, text: () => string) => computed(() => (state.value.tab === tab ? text() : ""));
+
+// --- poisoned prompts -------------------------------------------------------------------------------------------
+
+export const attack = computed(() => attackOf(poison.value));
+const edits = computed(() => state.value.edits);
+const attacked = exhibits.poison.prompts;
+export const outlierScale = computed(() => attack.value.scale * attacked.trainingScale);
+
+export const attackedPrompt = computed<Prompt>(() => {
+  const draw = source(Number(poison.value.seed), 0);
+  return edited(drawAttacked(attack.value, attacked, draw), edits.value, attack.value, draw);
+});
+
+export const attackedColumns = computed<Columns>(() => columnsOf(attackedPrompt.value, attacked, outlierScale.value, 1));
+
+export const readings = computed<Reading[]>(() =>
+  gated.map((one) => read(one, one.weights[Number(poison.value.trained)], attackedColumns.value)));
+
+export const attackedErrors = running(
+  watched("poison", () => JSON.stringify({ ...poison.value, seed: 0 })),
+  () => {
+    const [now, at, scale] = [attack.value, Number(poison.value.trained), outlierScale.value];
+    return (prompt) => {
+      const drawn = drawAttacked(now, attacked, source(MANY_PROMPTS, prompt));
+      const columns = columnsOf(drawn, attacked, scale, 1);
+      return gated.map((one) => (read(one, one.weights[at], columns).output * drawn.truth > 0 ? 0 : 1));
+    };
+  });
+
+export const attackedFloor = computed(() => floor(attack.value.length, attack.value.fraction));
+
+// --- chains -----------------------------------------------------------------------------------------------------
+
+export interface Thoughts {
+  steps: Step[];
+  direct: Step;
+  voted: { chain: number[]; direct: number };
+}
+
+function think(W: Float64Array, seed: number, number: number, slips = slipsOf(thought.value), changes = {}) {
+  const draw = source(seed, number);
+  const prompt = drawChains(slips, chains.patterns, chains.steps, draw, changes);
+  const context = vectorsOf(prompt, basis, chains.dimension, chains.noise, chains.steps, draw);
+  return { prompt, context, ...thoughtsOn(W, context, prompt.truth[0]), voted: votes(prompt) };
+}
+
+/** Both ways of reasoning about a query, on examples given as vectors. */
+export function thoughtsOn(W: Float64Array, context: ReturnType<typeof vectorsOf>, query: number) {
+  const { steps, dimension } = chains;
+  const first = patternVectors.slice(query * dimension, (query + 1) * dimension);
+  return {
+    steps: chainOfThought(W, steps, dimension, context, first, patternVectors),
+    direct: ask(W, steps, dimension, endsOnly(context, steps, dimension), [first], patternVectors),
+  };
+}
+
+export const thoughts = computed(() =>
+  think(reasoner.weights[Number(thought.value.trained)].W, Number(thought.value.seed), 0, slipsOf(thought.value),
+    state.value.chainEdits));
+
+/** Errors of the last step of the chain, of all its steps, of the answer at once; the same of the ideal votes. */
+export const thoughtErrors = running(
+  watched("thought", () => JSON.stringify({ ...thought.value, seed: 0, look: 0 })),
+  () => {
+    const slips = slipsOf(thought.value);
+    const W = reasoner.weights[Number(thought.value.trained)].W;
+    return (number) => {
+      const { prompt, steps, direct, voted } = think(W, MANY_PROMPTS, number, slips);
+      const truth = prompt.truth.slice(1);
+      const last = truth.length - 1;
+      const wrong = (said: number, k: number): number => (said === truth[k] ? 0 : 1);
+      const mean = (said: number[]): number => said.reduce((sum, one, k) => sum + wrong(one, k), 0) / truth.length;
+      const said = steps.map((step) => step.answer);
+      return [wrong(said[last], last), mean(said), wrong(direct.answer, last), wrong(voted.chain[last], last),
+        mean(voted.chain), wrong(voted.direct, last)];
+    };
+  }, 2000);
+
+export const odds = computed(() => answerOdds(slipsOf(thought.value), chains.patterns, chains.steps));
+
+// --- softmax ----------------------------------------------------------------------------------------------------
+
+export const softmaxModel = computed(() => softmaxes[mixing.value.start === "usual" ? 0 : 1]);
+const softmaxWeights = computed(() => softmaxModel.value.weights[Number(mixing.value.trained)]);
+const mixed = exhibits.softmax.prompts;
+const width = mixed.dimension + 1;
+export const norms = computed(() => neuronNorms(softmaxWeights.value, width));
+
+/** Neurons in the order in which they are pruned. */
+export function pruningOrder(found: Float64Array, order: Order): number[] {
+  if (order === "random") return shuffled(source(11, 0), 0, found.length);
+  const ranked = Array.from(found.keys()).sort((i, j) => found[i] - found[j]);
+  return order === "small" ? ranked : ranked.reverse();
+}
+
+export function keptNeurons(found: Float64Array, rate: number, order: Order): Uint8Array {
+  const keep = new Uint8Array(found.length).fill(1);
+  for (const neuron of pruningOrder(found, order).slice(0, Math.round(rate * found.length))) keep[neuron] = 0;
+  return keep;
+}
+
+export const kept = computed(() => keptNeurons(norms.value, Number(mixing.value.pruned), mixing.value.order as Order));
+
+const mixtures = computed(() => {
+  const now = mixingOf(mixing.value);
+  return now.outside ? newPatterns(now.sum) : undefined;
+});
+
+export const mixedPrompt = computed(() =>
+  // Outside the query carries mu1', the pattern that the slider mixes.
+  drawMixed(mixingOf(mixing.value), mixed, source(Number(mixing.value.seed), 0),
+    mixing.value.domain === "outside" ? 0 : undefined));
+
+export const mixedColumns = computed(() =>
+  columnsOf(mixedPrompt.value, mixed, 0, softmaxModel.value.norm, mixtures.value));
+
+export const mixedReading = computed(() => {
+  const { attention, pooled } = attend(softmaxWeights.value, mixedColumns.value);
+  return { attention, pooled, output: decide(softmaxWeights.value, pooled, kept.value) };
+});
+
+/** Prompts as the neurons read them, kept while only pruning changes. */
+const pooledPrompts = computed(() => {
+  const [now, weights, norm, patterns] = [mixingOf(mixing.value), softmaxWeights.value, softmaxModel.value.norm, mixtures.value];
+  const found: { pooled: Float64Array; truth: number }[] = [];
+  const key = JSON.stringify([now.length, now.decisive, now.irrelevantScale, now.outside && now.sum, now.outside,
+    mixing.value.start, mixing.value.trained]);
+  return { key, get: (number: number) => {
+    if (found[number] === undefined) {
+      const prompt = drawMixed(now, mixed, source(MANY_PROMPTS, number));
+      const { pooled } = attend(weights, columnsOf(prompt, mixed, 0, norm, patterns));
+      found[number] = { pooled, truth: prompt.truth };
+    }
+    return found[number];
+  } };
+});
+
+let pool = pooledPrompts.peek();
+/** Error and hinge loss with the neurons that are kept. */
+export const mixedErrors = running(
+  watched("softmax", () => JSON.stringify({ ...mixing.value, seed: 0 })),
+  () => {
+    if (pooledPrompts.value.key !== pool.key) pool = pooledPrompts.value;
+    const [weights, keep, prompts] = [softmaxWeights.value, kept.value, pool];
+    return (number) => {
+      const { pooled, truth } = prompts.get(number);
+      const margin = truth * decide(weights, pooled, keep);
+      return [margin > 0 ? 0 : 1, Math.max(0, 1 - margin)];
+    };
+  });
+
+export const mixedFloor = computed(() => floor(Number(mixing.value.length), 0, Number(mixing.value.decisive)));
+
+/** Errors over the whole range of S1 and of pruning, for the curves beside the sliders. */
+export const SUMS = Array.from({ length: 9 }, (_, i) => -1.28 + 0.32 * i);
+export const RATES = Array.from({ length: 11 }, (_, i) => i / 10);
+
+export const sumCurve = running(
+  watched("softmax", () => mixing.value.domain === "outside"
+    ? JSON.stringify({ ...mixing.value, seed: 0, sum: 0 }) : ""),
+  () => {
+    const [now, weights, norm, keep] = [mixingOf(mixing.value), softmaxWeights.value, softmaxModel.value.norm, kept.value];
+    const tables = SUMS.map(newPatterns);
+    return (number) => {
+      const prompt = drawMixed(now, mixed, source(MANY_PROMPTS, number));
+      return tables.map((table) =>
+        (decide(weights, attend(weights, columnsOf(prompt, mixed, 0, norm, table)).pooled, keep) * prompt.truth > 0 ? 0 : 1));
+    };
+  }, 1000);
+
+export const rateCurve = running(
+  watched("softmax", () => JSON.stringify({ ...mixing.value, seed: 0, pruned: 0 })),
+  () => {
+    if (pooledPrompts.value.key !== pool.key) pool = pooledPrompts.value;
+    const [weights, prompts, found] = [softmaxWeights.value, pool, norms.value];
+    const keeps = RATES.map((rate) => keptNeurons(found, rate, mixing.value.order as Order));
+    return (number) => {
+      const { pooled, truth } = prompts.get(number);
+      const margins = keeps.map((keep) => truth * decide(weights, pooled, keep));
+      return [...margins.map((margin) => (margin > 0 ? 0 : 1)), ...margins.map((margin) => Math.max(0, 1 - margin))];
+    };
+  }, 1000);

@@ -1,0 +1,128 @@
+// The page: three tabs, a link that keeps the state, and the models' functions for whoever opens the console.
+import { effect, signal } from "@preact/signals";
+import { render } from "preact";
+import {
+  attackedColumns, attackedPrompt, exhibits, gated, mixedColumns, mixedReading, readings, reasoner, softmaxes, thoughts,
+  thoughtsOn,
+} from "./lab";
+import { fromLink, toLink } from "./link";
+import { read } from "./models/gated";
+import { attend, decide, hidden } from "./models/softmax";
+import { state, type Tab, TABS } from "./state";
+import { Poison, poisonSummary } from "./views/poison";
+import { Softmax, softmaxSummary } from "./views/softmax";
+import { Thought, thoughtSummary } from "./views/thought";
+import { announced } from "./views/tokens";
+
+const NAMES: Record<Tab, string> = { poison: "Poisoned prompts", thought: "Chain of thought", softmax: "Softmax Transformer" };
+const SUMMARIES: Record<Tab, () => string> = { poison: poisonSummary, thought: thoughtSummary, softmax: softmaxSummary };
+const copied = signal("");
+
+async function copyLink(): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    copied.value = "The link is copied: it brings back exactly this.";
+  } catch {
+    copied.value = "The address bar holds the link: it brings back exactly this.";
+  }
+}
+
+function App() {
+  const { tab } = state.value;
+  return (
+    <>
+      <header>
+        <div class="title">
+          <h1>iclab playground</h1>
+          <p>Poison the prompt yourself and watch the model inside.</p>
+        </div>
+        <div class="actions">
+          {exhibits.about.report && <a href="report.html">Report</a>}
+          <button type="button" onClick={copyLink}>Copy link</button>
+          <span role="status" class="soft">{copied.value}</span>
+        </div>
+        <nav role="tablist" aria-label="Experiments" onKeyDown={(event) => {
+          const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+          if (step === undefined) return;
+          const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length];
+          state.value = { ...state.peek(), tab: next };
+          requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
+        }}>
+          {TABS.map((one) => (
+            <button key={one} id={`tab-${one}`} type="button" role="tab" aria-selected={one === tab} aria-controls="panel"
+              tabIndex={one === tab ? 0 : -1} onClick={() => { state.value = { ...state.peek(), tab: one }; }}>{NAMES[one]}</button>
+          ))}
+        </nav>
+      </header>
+      <main>
+        <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+          {tab === "poison" ? <Poison /> : tab === "thought" ? <Thought /> : <Softmax />}
+        </div>
+      </main>
+      <Summary />
+      <About />
+    </>
+  );
+}
+
+/** Who is right now: read out after every change, and kept in sight on small screens. */
+function Summary() {
+  return (
+    <aside class="summary" aria-label="Result">
+      <p role="status" aria-live="polite">{SUMMARIES[state.value.tab]()} <span class="unseen">{announced.value}</span></p>
+    </aside>
+  );
+}
+
+function About() {
+  const { version, date, seed } = exhibits.about;
+  return (
+    <footer>
+      <details>
+        <summary>Where the weights come from</summary>
+        <p>Trained by iclab {version} on {date} with seed {seed}; <code>iclab play</code> trains them again. The page computes in double
+          precision with weights in single precision, and its prompts come from a generator of its own: the same distributions as in
+          Python, not the same draws. In the console <code>iclab</code> holds the models and what they read.</p>
+        {[...gated, ...softmaxes, reasoner].map((model) => (
+          <details key={model.key}>
+            <summary>{model.name} <code>{model.run}</code></summary>
+            <pre>{JSON.stringify(model.spec, null, 1)}</pre>
+          </details>
+        ))}
+      </details>
+    </footer>
+  );
+}
+
+state.value = fromLink(location.hash);
+let known = location.hash;
+addEventListener("hashchange", () => {
+  known = location.hash;
+  state.value = fromLink(known);
+});
+let pending = 0;
+effect(() => {
+  const link = toLink(state.value);
+  clearTimeout(pending);
+  // Browsers refuse a history that changes at every move of a slider.
+  pending = window.setTimeout(() => {
+    if (location.hash !== known || link === known) return; // the visitor has gone elsewhere, or nothing is new
+    history.replaceState(null, "", link);
+    known = link;
+  }, 150);
+});
+const root = document.getElementById("app")!;
+root.replaceChildren();
+render(<App />, root);
+
+/** For the console and for tests: read any prompt with any model, or what is on the page now. */
+const iclab = {
+  exhibits, gated, softmaxes, reasoner, read, attend, decide, hidden, thoughtsOn,
+  get prompt() { return attackedPrompt.peek(); },
+  get columns() { return attackedColumns.peek(); },
+  get readings() { return readings.peek(); },
+  get thoughts() { return thoughts.peek(); },
+  get mixed() { return { columns: mixedColumns.peek(), ...mixedReading.peek() }; },
+};
+declare global { interface Window { iclab: typeof iclab } }
+window.iclab = iclab;

@@ -1,0 +1,47 @@
+// Errors over many random prompts, counted a few milliseconds at a time so that the page stays quick.
+import { effect, type ReadonlySignal, signal } from "@preact/signals";
+
+export interface Counted {
+  prompts: number;
+  /** Mean of each measure so far. */
+  means: number[];
+}
+
+const SLICE = 4; // milliseconds of a frame
+export const MANY = 4000;
+
+/** Begins anew whenever `key` changes; `judge()` gives the function from a prompt's number to its measures. A key of ""
+ *  means that nobody looks. */
+export function running(key: ReadonlySignal<string>, judge: () => (prompt: number) => number[], many = MANY
+): ReadonlySignal<Counted> {
+  const counted = signal<Counted>({ prompts: 0, means: [] });
+  let current = "";
+  let frame = 0;
+  effect(() => {
+    if (key.value === current) return;
+    current = key.value;
+    cancelAnimationFrame(frame);
+    if (current === "") return;
+    const measure = judge();
+    let sums: number[] = [];
+    let prompts = 0;
+    const work = (): void => {
+      const until = performance.now() + SLICE;
+      do {
+        const found = measure(prompts);
+        sums = found.map((value, i) => value + (sums[i] ?? 0));
+        prompts += 1;
+      } while (prompts < many && (prompts % 8 !== 0 || performance.now() < until));
+      counted.value = { prompts, means: sums.map((sum) => sum / prompts) };
+      if (prompts < many) frame = requestAnimationFrame(work);
+    };
+    frame = requestAnimationFrame(work);
+  });
+  return counted;
+}
+
+/** Half the width of a 95 % interval of a mean of zeros and ones (Wilson's, which does not vanish at 0). */
+export function uncertainty(mean: number, prompts: number): number {
+  const z = 1.96;
+  return prompts === 0 ? 1 : (z * Math.sqrt((mean * (1 - mean)) / prompts + (z * z) / (4 * prompts * prompts))) / (1 + (z * z) / prompts);
+}

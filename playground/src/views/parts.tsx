@@ -1,0 +1,149 @@
+// Parts that all views share: sliders, choices, bars, answers, errors.
+import type { ReadonlySignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useId } from "preact/hooks";
+import { type Counted, uncertainty } from "../running";
+import { change, FIELDS, state, type Tab, type Values } from "../state";
+
+export const percent = (value: number, digits = 0): string => `${(100 * value).toFixed(digits)} %`;
+/** A share as a length of CSS. */
+export const share = (value: number): string => `${(100 * value).toFixed(2)}%`;
+export const signed = (value: number): string => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
+
+interface SliderProps {
+  tab: Tab;
+  name: string;
+  label: string;
+  children?: ComponentChildren;
+  show?: (value: number) => string;
+  onChange?: (value: number) => void;
+}
+
+/** A slider for a field of the state, with its value and a word on what to look for. */
+export function Slider({ tab, name, label, children, show = String, onChange }: SliderProps) {
+  const id = useId();
+  const field = FIELDS[tab][name];
+  if ("words" in field) throw new Error(`${name} is not a number`);
+  const value = state.value.values[tab][name] as number;
+  return (
+    <div class="control">
+      <label for={id}>{label} <output for={id}>{show(value)}</output></label>
+      <input id={id} type="range" min={field.least} max={field.most} step={field.step} value={value} data-field={name}
+        aria-valuetext={show(value)} aria-describedby={`${id}-hint`}
+        onInput={(event) => {
+          const next = Number(event.currentTarget.value);
+          change(tab, { [name]: next });
+          onChange?.(next);
+        }} />
+      <p class="hint" id={`${id}-hint`}>{children}</p>
+    </div>
+  );
+}
+
+interface ChoiceProps {
+  tab: Tab;
+  name: string;
+  label: string;
+  options: Record<string, string>;
+  children?: ComponentChildren;
+  onChange?: () => void;
+}
+
+export function Choice({ tab, name, label, options, children, onChange }: ChoiceProps) {
+  const id = useId();
+  return (
+    <div class="control">
+      <label for={id}>{label}</label>
+      <select id={id} data-field={name} aria-describedby={`${id}-hint`} value={state.value.values[tab][name]}
+        onChange={(event) => {
+          change(tab, { [name]: event.currentTarget.value });
+          onChange?.();
+        }}>
+        {Object.entries(options).map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+      </select>
+      <p class="hint" id={`${id}-hint`}>{children}</p>
+    </div>
+  );
+}
+
+export interface Preset {
+  title: string;
+  /** What to do, and what to look for. */
+  look: string;
+  values: Values;
+  apply?: () => void;
+}
+
+export function Presets({ presets, choose, chosen }: { presets: Preset[]; choose: (preset: Preset) => void; chosen: Preset | undefined }) {
+  return (
+    <section class="presets" aria-label="Things to try">
+      <h2>Try this</h2>
+      <div class="buttons">
+        {presets.map((preset) => (
+          <button key={preset.title} type="button" aria-pressed={preset === chosen} onClick={() => choose(preset)}>
+            {preset.title}
+          </button>
+        ))}
+      </div>
+      <p class="look" role="status">{chosen?.look ?? "Choose one of these, or move anything below."}</p>
+    </section>
+  );
+}
+
+/** Bars of one strip, one a column; up is positive. `kinds` are their classes; all bars of a kind are one path, which a
+ *  browser draws many times faster than as many elements. */
+export function Strip({ name, values, kinds, most, height }: {
+  name: string; values: ArrayLike<number>; kinds: string[]; most: number; height: number;
+}) {
+  const paths: Record<string, string> = {};
+  let zero = 1;
+  for (let i = 0; i < kinds.length; i++) if (values[i] < 0) zero = 0.5;
+  for (let i = 0; i < kinds.length; i++) {
+    const size = most > 0 ? Math.min(Math.abs(values[i]) / most, 1) * zero : 0;
+    const top = values[i] < 0 ? zero : zero - size;
+    paths[kinds[i]] = `${paths[kinds[i]] ?? ""}M${i}.14 ${top.toFixed(4)}h.72v${size.toFixed(4)}h-.72z`;
+  }
+  return (
+    <svg class={`strip ${name}`} viewBox={`0 0 ${kinds.length} 1`} preserveAspectRatio="none" height={height} aria-hidden="true">
+      <path d={`M0 ${zero}h${kinds.length}`} class="axis" vector-effect="non-scaling-stroke" />
+      {Object.entries(paths).map(([kind, d]) => <path key={kind} class={kind} d={d} />)}
+    </svg>
+  );
+}
+
+export const largestOf = (values: ArrayLike<number>, count: number): number => {
+  let most = 0;
+  for (let i = 0; i < count; i++) most = Math.max(most, Math.abs(values[i]));
+  return most;
+};
+
+/** What a model answers and whether that is right; an output of 0 is wrong. */
+export function Answer({ output, truth }: { output: number; truth: number }) {
+  const right = output * truth > 0;
+  return (
+    <span class={`answer ${right ? "right" : "wrong"}`}>
+      {output === 0 ? "0" : output > 0 ? "+1" : "−1"} <span class="mark">{right ? "✓ right" : "✗ wrong"}</span>
+    </span>
+  );
+}
+
+/** An error over many prompts, as a bar with its uncertainty, and a reference line. */
+export function ErrorBar({ counted, which, reference, referenceName, name }: {
+  counted: ReadonlySignal<Counted>; which: number; reference?: number; referenceName?: string; name: string;
+}) {
+  const { prompts, means } = counted.value;
+  const mean = means[which] ?? 0;
+  const half = uncertainty(mean, prompts);
+  const [low, high] = [Math.max(mean - half, 0), Math.min(mean + half, 1)];
+  const said = prompts === 0 ? "…" : percent(mean, mean < 0.1 ? 1 : 0);
+  return (
+    <span class="error" data-error={name} data-prompts={prompts} data-mean={mean}>
+      <span class="track" aria-hidden="true">
+        <span class="fill" style={{ width: share(mean) }} />
+        <span class="range" style={{ left: share(low), width: share(high - low) }} />
+        {reference !== undefined && <span class="reference" style={{ left: share(Math.min(reference, 1)) }} title={referenceName} />}
+      </span>
+      <span class="number">{said}<span class="unseen"> error</span></span>
+    </span>
+  );
+}

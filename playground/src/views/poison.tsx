@@ -1,0 +1,157 @@
+// Poisoned prompts: the whole gated family reads one prompt side by side.
+import { signal } from "@preact/signals";
+import { attack, attackedErrors, attackedFloor, attackedPrompt, exhibits, gated, readings } from "../lab";
+import type { Model } from "../exhibits";
+import type { Reading } from "../models/gated";
+import { directionsOf } from "../prompts/classification";
+import { change, FIELDS, state, untouched, usual } from "../state";
+import { Answer, Choice, ErrorBar, largestOf, percent, type Preset, Presets, signed, Slider, Strip } from "./parts";
+import { Editor, selected, Tokens } from "./tokens";
+import { Training } from "./training";
+
+const NOTES: Record<string, string> = {
+  mamba: "a gate on every example: what it lets in, and how much of the past it keeps",
+  linear: "no gate: every example counts alike",
+  mamba2_step: "the gate also weighs the example itself",
+  retnet: "the past fades at a fixed rate",
+  gated_retention: "may forget the past, cannot refuse the present",
+  mamba2: "may forget the past, cannot refuse the present",
+  gla: "as many gates as key axes; the bars show their mean",
+};
+
+/** The documented example: one poisoned example, whose direction opens Mamba's gate, as far from the query as can be. */
+export const OPENING = { seed: 3, fraction: 0, direction: "against", rule: "flip", scale: 3 };
+
+const presets: Preset[] = [
+  { title: "A few lies", values: { fraction: 0.3 },
+    look: "30 % of the examples are poisoned and say the opposite of the truth. All models still answer nearly every prompt: the truth outvotes the lies." },
+  { title: "A majority of lies", values: { fraction: 0.6 },
+    look: "More examples lie than tell the truth. The linear Transformer believes the majority; Mamba’s gate bars under poisoned examples are flat, so their votes never arrive." },
+  { title: "Before training", values: { fraction: 0.6, trained: 0 },
+    look: "The gate is random. Now move the training slider to the right: within 20 steps the gate bars under poisoned examples sink." },
+  { title: "Weak poison", values: { fraction: 0.6, scale: 1, direction: "v3" },
+    look: "Poison no stronger than in training, in a direction that barely moves the gate: the bars under poisoned examples are back, and Mamba’s error with them. Raise the strength to bring the filter back." },
+  { title: "The gate opens", values: { ...OPENING },
+    look: "One example carries poison that points against the training outliers. Far from the query it is forgotten. Drag it next to the query: it opens Mamba’s gate, takes the whole state, and the answer flips. For the linear Transformer it is one vote of twenty, wherever it stands." },
+];
+const chosen = signal<Preset | undefined>(undefined);
+
+function choose(preset: Preset): void {
+  chosen.value = preset;
+  selected.value = null;
+  const fresh = usual();
+  const made = { ...fresh.values.poison, ...preset.values };
+  const edits = untouched();
+  if (preset.values.direction === "against") edits.poison[0] = true;
+  state.value = { ...state.peek(), values: { ...state.peek().values, poison: made }, edits };
+}
+
+const DIRECTIONS = {
+  paper: "the paper’s v1′, v2′, v3′", v1: "v1′ = .7 v1 + .6 v2 − .4 v3", v2: "v2′ = .4 v1 + .7 v2 − .6 v3",
+  v3: "v3′ = −.7 v1 + .5 v2 + .5 v3", training: "as in training: v1, v2, v3", against: "against training: −v1′", own: "my own mixture …",
+};
+const RULES = { flip: "the opposite (flip)", target: "always +1 (target)", random: "a fair coin (random)" };
+const PLACES = { random: "anywhere", far: "all far from the query", close: "all next to the query" };
+
+export function Poison() {
+  const values = state.value.values.poison;
+  const touched = Object.keys(state.value.edits.poison).length + Object.keys(state.value.edits.flip).length > 0
+    || state.value.edits.order !== null;
+  const sum = directionsOf(attack.value, exhibits.poison.prompts).map((row) => row.reduce((a, b) => a + b, 0));
+  return (
+    <>
+      <p class="intro">A prompt shows examples of a pattern and a label, then asks for the label of a last one, the query. An attacker
+        adds a vector to some of the examples and chooses their labels. All models were trained on prompts of which 60 % were
+        poisoned with random labels; they run in this page.</p>
+      <Presets presets={presets} choose={choose} chosen={chosen.value} />
+      <div class="columns">
+        <section class="controls" aria-label="The attack">
+          <h2>The attack</h2>
+          <Slider tab="poison" name="fraction" label="Poisoned examples" show={(value) => percent(value)}>
+            Past 50 % flipped labels outvote the truth.</Slider>
+          <Choice tab="poison" name="rule" label="They say" options={RULES}>Only flipped labels break the linear Transformer at one half.</Choice>
+          <Slider tab="poison" name="scale" label="Strength" show={(value) => `${value.toFixed(1)} × training`}>
+            Weak poison is hard to see: the gate needs a signal.</Slider>
+          <Choice tab="poison" name="direction" label="Direction" options={DIRECTIONS}>
+            Coefficient sum {[...new Set(sum.map((one) => one.toFixed(2)))].join(", ")}. Below 0 the gate opens instead of closing.</Choice>
+          {values.direction === "own" && <div class="own">
+            {(["first", "second", "third"] as const).map((name, i) => (
+              <Slider key={name} tab="poison" name={name} label={`v${i + 1}`} show={(value) => value.toFixed(2)} />))}
+          </div>}
+          <Choice tab="poison" name="placement" label="They stand" options={PLACES}
+            onChange={() => { state.value = { ...state.peek(), edits: { ...state.peek().edits, order: null } }; }}>
+            What is near the query is remembered best.</Choice>
+          <Slider tab="poison" name="length" label="Examples">More examples, smaller floor.</Slider>
+        </section>
+        <section class="stage" aria-label="The prompt and what every model makes of it">
+          <div class="bar">
+            <h2>The prompt</h2>
+            <button type="button" onClick={() => {
+              state.value = { ...state.peek(), edits: untouched() };
+              change("poison", { seed: (Number(values.seed) + 1) % FIELD_SEEDS });
+            }}>Another prompt</button>
+            <button type="button" disabled={!touched}
+              onClick={() => { state.value = { ...state.peek(), edits: untouched() }; }}>Undo my changes</button>
+          </div>
+          <div class="board">
+            <div class="head">
+              <span class="side soft">far from the query → next to it</span>
+              <Tokens />
+              <span class="side"><b>truth {attackedPrompt.value.truth > 0 ? "+1" : "−1"}</b></span>
+            </div>
+            <Editor />
+            <p class="legend soft">Under each example three bars: <b>score</b> (how alike it is to the query), <b>gate</b> (how much of it
+              arrives), <b>vote</b> (label × score × gate; <span class="for">up for</span>, <span class="against">down against</span> the
+              truth). <span class="bad">Red</span> bars belong to poisoned examples. On the right: the answer with its margin, and the
+              error over {attackedErrors.value.prompts.toLocaleString("en")} random prompts of this attack; the
+              dotted line is the floor {percent(attackedFloor.value, attackedFloor.value < 0.01 ? 2 : 1)}, which nobody beats who knows neither attack nor task.</p>
+            {gated.map((model, i) => <Row key={model.key} model={model} reading={readings.value[i]} which={i} />)}
+          </div>
+          <Training tab="poison" steps={gated[0].steps}>At 0 the gate is random, and poisoned examples arrive like the others.</Training>
+        </section>
+      </div>
+    </>
+  );
+}
+
+const seeds = FIELDS.poison.seed;
+const FIELD_SEEDS = "words" in seeds ? 1 : seeds.most + 1;
+
+function Row({ model, reading, which }: { model: Model; reading: Reading; which: number }) {
+  const { examples, truth } = attackedPrompt.value;
+  const count = examples.length;
+  const kinds = examples.map((example) => (example.outlier ? "poisoned" : "clean"));
+  const voted = Array.from(reading.votes.subarray(0, count), (vote) => vote * truth);
+  const voteKinds = examples.map((example, i) => `${example.outlier ? "poisoned " : ""}${voted[i] < 0 ? "against" : "for"}`);
+  const place = examples.findIndex((example) => example.id === selected.value);
+  const mostGate = largestOf(reading.gates, count);
+  const margin = reading.output * truth;
+  const poisonedShare = kinds.reduce((sum, kind, i) => sum + (kind === "poisoned" ? reading.gates[i] : 0), 0)
+    / Math.max(reading.gates.subarray(0, count).reduce((a, b) => a + b, 0), 1e-300);
+  return (
+    <article class="row" data-model={model.key} style={{ "--model": model.colour }}>
+      <h3><span class="dot" aria-hidden="true" />{model.name}<small>{NOTES[model.key]}</small></h3>
+      <div class="strips" role="img" aria-label={`${model.name}: poisoned examples get ${percent(poisonedShare)} of the gate`}
+        style={{ "--columns": count + 1, "--chosen": place }}>
+        {place >= 0 && <span class="column" />}
+        <span class="names" aria-hidden="true"><i>score</i><i>gate</i><i>vote</i></span>
+        <Strip name="score" values={reading.scores} kinds={kinds} most={largestOf(reading.scores, count)} height={20} />
+        <Strip name="gate" values={reading.gates} kinds={kinds} most={mostGate} height={22} />
+        <Strip name="vote" values={voted} kinds={voteKinds} most={largestOf(voted, count)} height={26} />
+      </div>
+      <div class="result">
+        <Answer output={reading.output} truth={truth} /> <span class="margin" data-output={reading.output}>margin {signed(margin)}</span>
+        <ErrorBar counted={attackedErrors} which={which} reference={attackedFloor.value} referenceName="information floor" name={model.key} />
+        {place >= 0 && <span class="numbers soft">example {place + 1}: score {reading.scores[place].toFixed(2)}, gate {reading.gates[place].toPrecision(2)}, vote {signed(voted[place])}</span>}
+      </div>
+    </article>
+  );
+}
+
+/** What the models said, in one sentence for screen readers. */
+export function poisonSummary(): string {
+  const { truth } = attackedPrompt.value;
+  const right = gated.filter((_, i) => readings.value[i].output * truth > 0).map((model) => model.name);
+  const wrong = gated.filter((model) => !right.includes(model.name)).map((model) => model.name);
+  return `Right: ${right.join(", ") || "none"}. Wrong: ${wrong.join(", ") || "none"}.`;
+}

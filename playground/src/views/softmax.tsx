@@ -1,0 +1,164 @@
+// The softmax Transformer: patterns mixed out of the training ones, and neurons pruned by their norms.
+import { type ReadonlySignal, signal } from "@preact/signals";
+import {
+  kept, mixedErrors, mixedFloor, mixedPrompt, mixedReading, norms, pruningOrder, RATES, rateCurve, softmaxModel, SUMS, sumCurve,
+} from "../lab";
+import { newPatterns } from "../prompts/classification";
+import type { Counted } from "../running";
+import { change, type Order, state, usual } from "../state";
+import { Answer, Choice, ErrorBar, largestOf, percent, type Preset, Presets, signed, Slider, Strip } from "./parts";
+import { Shape } from "./tokens";
+import { Training } from "./training";
+
+const presets: Preset[] = [
+  { title: "A pattern from outside", values: {},
+    look: "The query’s pattern μ1′ was never trained; it is a mixture of trained ones with coefficient sum S1 = 1.28. The model answers as if it knew it." },
+  { title: "Below one", values: { sum: 0 },
+    look: "The coefficients of μ1′ sum to 0: attention finds fewer of the examples that carry it, and the error rises. The paper’s theorem asks for a sum of at least 1; the curve below shows how sharp that line is." },
+  { title: "Prune the small", values: { pruned: 0.75, order: "small" },
+    look: "Three quarters of the neurons are gone, the smallest first: the answers hardly change." },
+  { title: "Prune the large", values: { pruned: 0.75, order: "large" },
+    look: "As many are gone, the largest first: nothing that decides is left. Move the slider back: the hinge loss grows from the first neuron on, the error only at the end. The paper’s figure has the error rise at once." },
+  { title: "At home", values: { domain: "inside" },
+    look: "Patterns of training, in pairs that training never showed: no error to speak of." },
+];
+const chosen = signal<Preset | undefined>(undefined);
+
+function choose(preset: Preset): void {
+  chosen.value = preset;
+  const made = { ...usual().values.softmax, ...preset.values };
+  state.value = { ...state.peek(), values: { ...state.peek().values, softmax: made } };
+}
+
+const STARTS = { usual: "usual start, δ .13, |q| 3", small: "small start, δ .05, |q| 1" };
+const ORDERS = { small: "smallest first", large: "largest first", random: "at random" };
+const DOMAINS = { outside: "new ones, out of domain", inside: "trained ones, new pairs" };
+
+export function Softmax() {
+  const values = state.value.values.softmax;
+  const outside = values.domain === "outside";
+  const { examples, truth } = mixedPrompt.value;
+  const { attention, output } = mixedReading.value;
+  const matching = examples.reduce((sum, example, i) => sum + (example.same ? attention[i] : 0), 0);
+  return (
+    <>
+      <p class="intro">One layer of softmax attention and {norms.value.length} neurons. Attention gathers the examples that carry the query’s
+        pattern; the neurons read their labels. Mix the pattern out of trained ones, or take neurons away, and watch the error.</p>
+      <Presets presets={presets} choose={choose} chosen={chosen.value} />
+      <div class="columns">
+        <section class="controls" aria-label="The test">
+          <h2>The test</h2>
+          <Choice tab="softmax" name="domain" label="Patterns" options={DOMAINS}>The model was trained on 6 of the 30 pairs.</Choice>
+          {outside && <Slider tab="softmax" name="sum" label="S1, coefficient sum of μ1′" show={(value) => value.toFixed(2)}>
+            The theorem needs 1 or more. Is there a cliff, or a slope?</Slider>}
+          <Slider tab="softmax" name="pruned" label="Neurons taken away" show={(value) => percent(value)}>Watch the margin first, then the error.</Slider>
+          <Choice tab="softmax" name="order" label="Which ones" options={ORDERS}>Norms of what they read, the rows of W_O W_V.</Choice>
+          <Choice tab="softmax" name="start" label="The model" options={STARTS}>What the paper leaves open decides how sharp its figures are.</Choice>
+          <Slider tab="softmax" name="decisive" label="Examples that carry the task’s patterns" show={(value) => percent(value)}>
+            The others carry a third pattern and a random label.</Slider>
+          <Slider tab="softmax" name="irrelevantScale" label="Size of irrelevant patterns" show={(value) => `${(value / 0.5).toFixed(1)} × training`}>
+            Up to ten times as large as in training.</Slider>
+          <Slider tab="softmax" name="length" label="Examples">Too few, and no example carries the query’s pattern.</Slider>
+        </section>
+        <section class="stage" aria-label="What the model makes of it">
+          <div class="verdict">
+            <p><b>This prompt</b> <Answer output={output} truth={truth} /> <span class="margin" data-output={output}>margin {signed(output * truth)}</span></p>
+            <p><b>Error</b> over {mixedErrors.value.prompts.toLocaleString("en")} random prompts
+              <ErrorBar counted={mixedErrors} which={0} name="softmax" reference={mixedFloor.value} referenceName="information floor" /></p>
+            <p><b>Hinge loss</b> <span data-hinge={mixedErrors.value.means[1] ?? 0}>{(mixedErrors.value.means[1] ?? 0).toFixed(3)}</span>
+              <span class="soft"> (it sees the margin shrink before an answer turns)</span></p>
+          </div>
+          {outside && <Mixture sum={Number(values.sum)} />}
+          <div class="bar"><h2>Attention of the query</h2>
+            <button type="button" onClick={() => change("softmax", { seed: (Number(values.seed) + 1) % 10000 })}>Another prompt</button></div>
+          <p class="soft">{percent(matching)} lies on examples that carry the query’s pattern (circles). Squares carry the other pattern
+            of the task, small ones neither.</p>
+          <Attention />
+          <h2>Neurons</h2>
+          <p class="soft">Sorted by the norm of what they read; <span class="for">one colour</span> pushes towards +1,{" "}
+            <span class="against">the other</span> towards −1; grey ones are taken away.</p>
+          <Neurons />
+          <div class="curves">
+            {outside && <Curve title="Error against S1" counted={sumCurve} x={SUMS} now={Number(values.sum)} first={0} name="sum" />}
+            <Curve title={`Error against the share of neurons taken away, ${ORDERS[values.order as Order]}`} counted={rateCurve} x={RATES}
+              now={Number(values.pruned)} first={0} name="pruned" />
+          </div>
+          <Training tab="softmax" steps={softmaxModel.value.steps}>At 0 attention hardly tells patterns apart and neurons are random.</Training>
+        </section>
+      </div>
+    </>
+  );
+}
+
+function Mixture({ sum }: { sum: number }) {
+  const row = newPatterns(sum)[0];
+  return (
+    <figure class="mixture">
+      <figcaption>μ1′ = {row.map((value, j) => (Math.abs(value) < 0.005 ? "" : ` ${value < 0 ? "−" : j === 0 ? "" : "+"} ${Math.abs(value).toFixed(2)} μ${j + 1}`)).join("")}
+        <span class="soft"> sum {sum.toFixed(2)}, length 1</span></figcaption>
+      <Strip name="coefficients" values={row} kinds={row.map((value) => (value < 0 ? "against" : "for"))} most={1} height={44} />
+    </figure>
+  );
+}
+
+function Attention() {
+  const { examples } = mixedPrompt.value;
+  const { attention } = mixedReading.value;
+  return (
+    <div class="attention" style={{ "--columns": examples.length }}>
+      <Strip name="score" values={attention} kinds={examples.map((example) => (example.same ? "clean" : "other"))} most={largestOf(attention, examples.length)} height={60} />
+      <div class="tokens small" aria-hidden="true" style={{ "--columns": examples.length }}>
+        {examples.map((example) => (
+          <span key={example.id} class={`token ${example.same || example.pattern === partnerOf(examples) ? "" : "bystander"}`}>
+            <Shape same={example.same} poisoned={false} /><span class="label">{example.label > 0 ? "+" : "−"}</span>
+          </span>))}
+      </div>
+    </div>
+  );
+}
+
+/** The task's other pattern: the most frequent one that is not the query's. */
+function partnerOf(examples: { pattern: number; same: boolean }[]): number {
+  const counts = new Map<number, number>();
+  for (const { pattern, same } of examples) if (!same) counts.set(pattern, (counts.get(pattern) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? -1;
+}
+
+function Neurons() {
+  const order = pruningOrder(norms.value, "small");
+  const keep = kept.value;
+  const half = order.length / 2;
+  return <div class="neurons" role="img" aria-label={`${keep.reduce((a, b) => a + b, 0)} of ${keep.length} neurons are left`}>
+    <Strip name="norms" values={order.map((neuron) => norms.value[neuron])} height={70} most={largestOf(norms.value, order.length)}
+      kinds={order.map((neuron) => (keep[neuron] === 0 ? "gone" : neuron < half ? "for" : "against"))} />
+  </div>;
+}
+
+function Curve({ title, counted, x, now, first, name }: {
+  title: string; counted: ReadonlySignal<Counted>; x: number[]; now: number; first: number; name: string;
+}) {
+  const { means, prompts } = counted.value;
+  const [left, right] = [x[0], x[x.length - 1]];
+  const at = (value: number): number => 8 + (184 * (value - left)) / (right - left);
+  const values = x.map((_, i) => means[first + i] ?? 0);
+  const top = Math.max(0.1, Math.ceil(Math.max(...values) * 10) / 10);
+  const y = (value: number): number => 84 - (76 * value) / top;
+  return (
+    <figure class="curve" data-curve={name}>
+      <figcaption>{title}</figcaption>
+      <svg viewBox="0 0 200 100" role="img" aria-label={`${title}: ${values.map((value, i) => `${x[i].toFixed(2)}: ${percent(value, 1)}`).join(", ")}`}>
+        <line class="axis" x1="8" x2="192" y1="84" y2="84" />
+        <text x="8" y="6">{percent(top)}</text>
+        <text x="8" y="96">{left.toFixed(1)}</text><text x="192" y="96" text-anchor="end">{right.toFixed(1)}</text>
+        <line class="now" x1={at(now)} x2={at(now)} y1="8" y2="84" />
+        {prompts > 0 && <polyline points={values.map((value, i) => `${at(x[i])},${y(value)}`).join(" ")} />}
+        {prompts > 0 && values.map((value, i) => <circle key={i} cx={at(x[i])} cy={y(value)} r="2" />)}
+      </svg>
+    </figure>
+  );
+}
+
+export function softmaxSummary(): string {
+  const { output } = mixedReading.value;
+  return `The model is ${output * mixedPrompt.value.truth > 0 ? "right" : "wrong"}, margin ${(output * mixedPrompt.value.truth).toFixed(2)}.`;
+}

@@ -1,0 +1,152 @@
+// The row of examples: click, drag or press keys to poison them, flip their labels, and move them.
+import { signal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { attackedPrompt } from "../lab";
+import type { Example } from "../prompts/classification";
+import { state } from "../state";
+
+/** Which example the numbers and the buttons below the row speak of. */
+export const selected = signal<number | null>(null);
+export const announced = signal("");
+
+const now = () => attackedPrompt.peek().examples;
+const find = (id: number): Example => now().find((example) => example.id === id)!;
+
+export function poisonToggled(id: number): void {
+  const { edits } = state.peek();
+  state.value = { ...state.peek(), edits: { ...edits, poison: { ...edits.poison, [id]: !find(id).outlier } } };
+}
+
+export function labelFlipped(id: number): void {
+  const { edits } = state.peek();
+  state.value = { ...state.peek(), edits: { ...edits, flip: { ...edits.flip, [id]: !edits.flip[id] } } };
+}
+
+/** Put an example at a place of the row; 0 is farthest from the query. */
+export function movedTo(id: number, place: number): void {
+  const order = now().map((example) => example.id).filter((other) => other !== id);
+  order.splice(Math.max(0, Math.min(place, order.length)), 0, id);
+  if (order.join() !== now().map((example) => example.id).join()) {
+    state.value = { ...state.peek(), edits: { ...state.peek().edits, order } };
+  }
+}
+
+export function described(example: Example, place: number, count: number): string {
+  const shape = example.same ? "circle, the query’s pattern" : "square, the other pattern";
+  const label = `label ${example.label > 0 ? "plus" : "minus"}${example.label === example.clean ? "" : ", which is wrong"}`;
+  return `Example ${place + 1} of ${count}: ${shape}, ${label}${example.outlier ? ", poisoned" : ""}`;
+}
+
+/** The pattern as a shape; a poisoned one in a spiked ring. */
+export function Shape({ same, poisoned }: { same: boolean; poisoned: boolean }) {
+  return (
+    <svg class="shape" viewBox="-12 -12 24 24" aria-hidden="true">
+      {poisoned && <path class="spikes" d={SPIKES} />}
+      {same ? <circle r="5" /> : <rect x="-4.6" y="-4.6" width="9.2" height="9.2" />}
+    </svg>
+  );
+}
+
+const SPIKES = `M${Array.from({ length: 20 }, (_, i) => {
+  const [radius, angle] = [i % 2 === 0 ? 11.4 : 8, (i * Math.PI) / 10];
+  return `${(radius * Math.cos(angle)).toFixed(1)} ${(radius * Math.sin(angle)).toFixed(1)}`;
+}).join("L")}Z`;
+
+export function Tokens() {
+  const row = useRef<HTMLDivElement>(null);
+  const drag = useRef<{ id: number; x: number; moved: boolean; onLabel: boolean } | null>(null);
+  const { examples, query, truth } = attackedPrompt.value;
+  const count = examples.length;
+  const focused = selected.value ?? examples[0].id;
+
+  const focus = (place: number): void => {
+    const id = now()[Math.max(0, Math.min(place, count - 1))].id;
+    selected.value = id;
+    requestAnimationFrame(() => row.current?.querySelector<HTMLElement>(`[data-id="${id}"]`)?.focus());
+  };
+  const pressed = (event: KeyboardEvent, id: number, place: number): void => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step !== undefined && event.shiftKey) {
+      movedTo(id, place + step);
+      focus(place + step);
+    } else if (step !== undefined) focus(place + step);
+    else if (event.key === "Home") focus(0);
+    else if (event.key === "End") focus(count - 1);
+    else if (event.key === "Enter" || event.key === " " || event.key === "p") poisonToggled(id);
+    else if (event.key === "f") labelFlipped(id);
+    else return;
+    event.preventDefault();
+    said(id);
+  };
+  const said = (id: number): void => {
+    const examples = now();
+    const place = examples.findIndex((example) => example.id === id);
+    announced.value = described(examples[place], place, examples.length);
+  };
+  const placeAt = (x: number): number => {
+    const box = row.current!.getBoundingClientRect();
+    return Math.floor(((x - box.left) / box.width) * (count + 1));
+  };
+
+  return (
+    <div class="tokens" ref={row} role="group" style={{ "--columns": count + 1 }}
+      aria-label="Examples of the prompt, the query last. Arrow keys choose, Enter poisons, F flips the label, Shift with an arrow moves.">
+      {examples.map((example, place) => (
+        <div key={example.id} data-id={example.id} role="button" tabIndex={example.id === focused ? 0 : -1}
+          class={`token ${example.outlier ? "poisoned" : ""} ${selected.value === example.id ? "selected" : ""}`}
+          aria-pressed={example.outlier} aria-label={described(example, place, count)}
+          onFocus={() => { selected.value = example.id; }}
+          onKeyDown={(event) => pressed(event, example.id, place)}
+          onPointerDown={(event) => {
+            const onLabel = (event.target as HTMLElement).closest(".label") !== null;
+            drag.current = { id: example.id, x: event.clientX, moved: false, onLabel };
+            event.currentTarget.setPointerCapture(event.pointerId);
+          }}
+          onPointerMove={(event) => {
+            const held = drag.current;
+            if (held === null || held.id !== example.id) return;
+            held.moved ||= Math.abs(event.clientX - held.x) > 6;
+            if (held.moved) movedTo(held.id, Math.min(placeAt(event.clientX), count - 1));
+          }}
+          onPointerUp={() => {
+            const held = drag.current;
+            drag.current = null;
+            if (held === null) return;
+            if (!held.moved && held.onLabel) labelFlipped(held.id);
+            else if (!held.moved) poisonToggled(held.id);
+            said(held.id);
+          }}
+          onPointerCancel={() => { drag.current = null; }}>
+          <Shape same={example.same} poisoned={example.outlier} />
+          <span class={`label ${example.label === example.clean ? "" : "lies"}`}>{example.label > 0 ? "+" : "−"}</span>
+        </div>
+      ))}
+      <div class="token query" title={`The query; its true label is ${truth > 0 ? "+1" : "−1"}`}>
+        <Shape same={query.same} poisoned={false} />
+        <span class="label">?</span>
+        <span class="unseen">The query: a circle, its true label is {truth > 0 ? "plus" : "minus"}.</span>
+      </div>
+    </div>
+  );
+}
+
+/** Buttons for the chosen example: for touch, and for whoever does not like keys. */
+export function Editor() {
+  const { examples } = attackedPrompt.value;
+  const place = examples.findIndex((example) => example.id === selected.value);
+  if (place < 0) {
+    return <p class="editor">Click an example to poison it, its sign to flip its label; drag it nearer to the query or away.</p>;
+  }
+  const example = examples[place];
+  return (
+    <p class="editor">
+      <span class="which">{described(example, place, examples.length)}.</span>
+      <span class="buttons">
+        <button type="button" onClick={() => poisonToggled(example.id)}>{example.outlier ? "Clean it" : "Poison it"}</button>
+        <button type="button" onClick={() => labelFlipped(example.id)}>Flip its label</button>
+        <button type="button" disabled={place === 0} onClick={() => movedTo(example.id, place - 1)}>← Farther</button>
+        <button type="button" disabled={place === examples.length - 1} onClick={() => movedTo(example.id, place + 1)}>Nearer →</button>
+      </span>
+    </p>
+  );
+}

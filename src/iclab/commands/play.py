@@ -1,0 +1,55 @@
+"""`iclab play`: write the playground, a page in which trained models run, and open it."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+from iclab.commands.options import Parser
+from iclab.commands.programs import keep_compiled_programs
+from iclab.commands.progress import bar
+from iclab.papers.entries import Lab
+from iclab.report.playground.exhibits import exhibits, kept, trained
+from iclab.report.playground.page import render
+from iclab.runs.store import Store, check_writable
+from iclab.training.checkpoint import write_whole
+
+PAGE = "playground.html"
+
+
+def main(arguments: list[str]) -> None:
+    """Train the playground's models, or find them again, write the page, open it."""
+    parser = Parser("play", "Open the playground: poison prompts, break chains of thought and prune neurons yourself, "
+                            "and watch trained models react. The page is one file that works without a network; the "
+                            "first time its models are trained, which takes about a minute.")
+    parser.add_argument("--out", default="results", metavar="DIR", help=f"where to write {PAGE} [default: results]")
+    parser.add_argument("--store", default=None, metavar="DIR", help="where trained models are kept [OUT/store]")
+    parser.add_argument("--seed", type=int, default=0, metavar="INT", help="base seed of the models [default: 0]")
+    parser.add_argument("--no-open", action="store_true", help="write the page and do not open it")
+    options = parser.parse_args(arguments)
+    if not 0 <= options.seed < 2**20:
+        parser.error(f"seed must be in [0, {2**20}), got {options.seed}")
+    out = Path(options.out)
+    check_writable(out)
+    store = Store(options.store or out / "store")
+    store.check()
+    keep_compiled_programs(store)
+    try:
+        path = write_playground(out, Lab(store, base_seed=options.seed))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"Trained models are kept in {store.files.place}; the same command goes on from there."
+                                ) from None
+    print(f"playground: {path}")
+    if not options.no_open and not webbrowser.open(path.resolve().as_uri()):
+        print("No browser could be opened from here: open that file in one.")
+
+
+def write_playground(out: Path, lab: Lab) -> Path:
+    """Write the page with the models of the lab's base seed, trained with a progress bar if need be."""
+    models = kept(lab)
+    if models is None:
+        with bar(f"{len(exhibits())} models for the playground") as lab.progress:
+            models = trained(lab)
+    path = out / PAGE
+    write_whole(path, render(models, report=(out / "report.html").exists()).encode())
+    return path

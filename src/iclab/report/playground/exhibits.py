@@ -1,0 +1,116 @@
+"""The models of the playground, trained as the papers' entries train them, with their weights along the way.
+
+Cost: 10 models, about 40 s on two cores, most of it compiling; found again in the store afterwards.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from iclab.models import GatedAttention, SoftmaxMLP
+from iclab.papers.cot.settings import a_run
+from iclab.papers.entries import Lab, per_seed
+from iclab.papers.icl.search import Setting
+from iclab.papers.mamba.settings import one_layer_run
+from iclab.specs import replace
+from iclab.training import Run, Trained
+from iclab.training.sgd import begin
+from iclab.training.trained import named
+
+RATES = {"mamba": 1.0, "linear": 0.1, "mamba2_step": 1.0, "retnet": 0.1, "gated_retention": 0.1, "mamba2": 0.3,
+         "gla": 0.3}
+"""Each member's best learning rate, found by `mamba.family`."""
+GATED_STEPS = (0, 4, 8, 12, 20, 40, 100, 300, 1000)
+SOFTMAX_STEPS = (0, 50, 100, 200, 1000)
+CHAIN_STEPS = (0, 5, 10, 15, 20, 30, 50, 200)
+"""Training steps at which the page shows the weights; the first comes from the start, the others are records."""
+STARTS = {"usual": Setting(), "small": Setting(delta=0.05, norm=1.0)}
+"""The softmax Transformer as the entries of the icl paper train it, and with the small start and label vector for which
+`icl.search` finds a cliff at S1 = 1 and an error that pruning raises."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One model of the page."""
+
+    name: str
+    run: Run
+    steps: tuple[int, ...]
+    """Training steps at which its weights are shown."""
+
+
+def exhibits(lab: Lab | None = None) -> list[Exhibit]:
+    """All models, before they are trained, with the first seed of a lab."""
+    seed = 0 if lab is None else lab.seeds(1)[0]
+
+    def every(run: Run, steps: Sequence[int]) -> Run:
+        apart = int(np.gcd.reduce(steps))
+        made = replace(run, training=replace(run.training, steps=max(steps), record_every=apart))
+        return per_seed(made, [seed])[0]
+
+    gated = one_layer_run("mamba", max(GATED_STEPS))
+    shown = [Exhibit(member, every(replace(gated, model=replace(gated.model, member=member), training=replace(
+        gated.training, learning_rate=rate)), GATED_STEPS), GATED_STEPS) for member, rate in RATES.items()]
+    shown += [Exhibit(f"softmax_{name}", every(setting.run(), SOFTMAX_STEPS), SOFTMAX_STEPS)
+              for name, setting in STARTS.items()]
+    return [*shown, Exhibit("chain", every(a_run(max(CHAIN_STEPS)), CHAIN_STEPS), CHAIN_STEPS)]
+
+
+def weights(run: Run, params: Any) -> Any:
+    """Probe: the weights themselves."""
+    return params
+
+
+def trained(lab: Lab) -> list[Trained]:
+    """Train all exhibits of the lab's base seed, or find them again."""
+    return lab.train([exhibit.run for exhibit in exhibits(lab)], weights)
+
+
+def kept(lab: Lab) -> list[Trained] | None:
+    """The trained exhibits if the lab's store has them all."""
+    found = [lab.store.find(exhibit.run, weights) for exhibit in exhibits(lab)]
+    return [one for one in found if one is not None] if all(found) else None
+
+
+def at_step(model: Trained, step: int) -> Any:
+    """The weights of a model after so many steps."""
+    if step == 0:
+        return jax.tree.map(np.asarray, begin(model.run).params)
+    if model.probes is None:
+        raise ValueError("the model was trained without a record of its weights")
+    record = int(np.flatnonzero(model.steps == step)[0])
+    return jax.tree.unflatten(jax.tree.structure(model.params),
+                              [model.probes[name][record] for name in named(model.params)])
+
+
+def read_weights(model: Any, params: Any) -> dict[str, Float[np.ndarray, "*shape"]]:
+    """What the page needs of some weights: products where the model reads only products, in float32.
+
+    Label coordinates after the first are 0 in every column (iclab.models.embedding) and left out.
+    """
+    def product(left: Array, right: Array) -> Float[np.ndarray, "rows width"]:
+        return np.asarray(left, np.float64) @ np.asarray(right, np.float64)
+
+    if isinstance(model, GatedAttention):
+        (layer,) = params
+        gate = {"w": np.asarray(layer.gate.w), "a": np.asarray(layer.gate.a)}
+        if model.member == "gla":  # its gate lies on the key axis, between the two factors
+            return {"W_B": np.asarray(layer.W_B), "W_C": np.asarray(layer.W_C), **gate}
+        return {"A": product(layer.W_C.T, layer.W_B), **gate}
+    if isinstance(model, SoftmaxMLP):
+        width = params.W_Q.shape[1] - model.embedding.size + 1
+        return {"A": product(params.W_Q[:, :width].T, params.W_K[:, :width]),
+                "R": product(params.W_O, params.W_V[:, :width])}
+    return {"W": np.asarray(params.W)}
+
+
+def packed(array: Any) -> str:
+    """An array as base64 of little-endian float32, row by row."""
+    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
