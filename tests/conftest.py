@@ -14,28 +14,27 @@ from hypothesis import settings
 from iclab import Classification, GatedAttention, Run, Training, train_many
 from iclab.papers.mamba.settings import training_prompts
 
-# Programs that one worker or process has compiled the others find.
-PROGRAMS = Path(tempfile.gettempdir()) / f"iclab-tests-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
-os.environ["JAX_COMPILATION_CACHE_DIR"] = str(PROGRAMS)
+# Programs that one worker or process has compiled the others find; workers inherit the place from the controller.
+GIVEN = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+PROGRAMS = GIVEN or str(Path(tempfile.gettempdir()) / f"iclab-tests-{os.getpid()}")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = PROGRAMS
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
-jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
+jax.config.update("jax_compilation_cache_dir", PROGRAMS)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 settings.register_profile("iclab", deadline=None, max_examples=5)
 settings.load_profile("iclab")
 
 
 LONGEST = ("test_entries.py", "test_ray.py", "test_processes.py", "test_examples.py", "test_cot_claims.py",
-           "test_entries_icl.py", "test_reproduce.py", "test_entries_cot.py", "test_icl_claims.py", "test_cli.py")
+           "test_entries_icl.py", "test_reproduce.py", "test_entries_cot.py", "test_playground_trained.py",
+           "test_playground.py", "test_icl_claims.py", "test_cli.py")
 """Files that take longest come first, so that both workers end together."""
 
 
 def pytest_sessionfinish(session):
-    """The controller, which ends last, takes the compiled programs away."""
-    name = getattr(session.config, "workerinput", {}).get("testrunuid")
-    if name is None:
-        found = session.config.pluginmanager.get_plugin("dsession")
-        name = found.nodemanager.testrunuid if found is not None and found.nodemanager else os.getpid()
-        shutil.rmtree(PROGRAMS.with_name(f"iclab-tests-{name}"), ignore_errors=True)
+    """Who made the folder takes it away."""
+    if GIVEN is None:
+        shutil.rmtree(PROGRAMS, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items):

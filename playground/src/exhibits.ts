@@ -15,6 +15,7 @@ export interface PackedModel {
 }
 
 export interface Inputs {
+  /** Coordinates in use: those of patterns and outliers. */
   dimension: number;
   patterns: number;
   irrelevant: number;
@@ -37,11 +38,15 @@ export interface Exhibits {
 
 export type Arrays = Record<string, Float64Array>;
 
-/** Numbers from base64 of little-endian float32; the page computes in double precision. */
+/** Numbers from a text: their size in bytes, then base64, little-endian. The page computes in double precision. */
 export function unpacked(text: string): Float64Array {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const view = new DataView(bytes.buffer);
-  return Float64Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
+  const size = Number(text[0]);
+  const letters = atob(text.slice(1));
+  const bytes = new DataView(new ArrayBuffer(letters.length));
+  for (let i = 0; i < letters.length; i++) bytes.setUint8(i, letters.charCodeAt(i));
+  const found = new Float64Array(letters.length / size);
+  for (let i = 0; i < found.length; i++) found[i] = size === 8 ? bytes.getFloat64(8 * i, true) : bytes.getFloat32(4 * i, true);
+  return found;
 }
 
 export interface Model extends Spec {

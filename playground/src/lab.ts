@@ -2,7 +2,7 @@
 import { computed } from "@preact/signals";
 import { type Exhibits, model, unpacked } from "./exhibits";
 import { type Columns, read, type Reading } from "./models/gated";
-import { attend, decide, neuronNorms } from "./models/softmax";
+import { attend, decide } from "./models/softmax";
 import { ask, chainOfThought, endsOnly, type Step } from "./models/chain";
 import { columnsOf, drawAttacked, drawMixed, edited, floor, newPatterns, type Prompt } from "./prompts/classification";
 import { answerOdds, drawChains, vectorsOf, votes } from "./prompts/chains";
@@ -110,8 +110,8 @@ export const odds = computed(() => answerOdds(slipsOf(thought.value), chains.pat
 export const softmaxModel = computed(() => softmaxes[mixing.value.start === "usual" ? 0 : 1]);
 const softmaxWeights = computed(() => softmaxModel.value.weights[Number(mixing.value.trained)]);
 const mixed = exhibits.softmax.prompts;
-const width = mixed.dimension + 1;
-export const norms = computed(() => neuronNorms(softmaxWeights.value, width));
+/** The norm of what each neuron reads; pruning goes by it (li2024icl, section 3.5). */
+export const norms = computed(() => softmaxWeights.value.norms);
 
 /** Neurons in the order in which they are pruned. */
 export function pruningOrder(found: Float64Array, order: Order): number[] {

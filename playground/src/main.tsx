@@ -2,7 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import {
-  attackedColumns, attackedPrompt, exhibits, gated, mixedColumns, mixedReading, readings, reasoner, softmaxes, thoughts,
+  attackedColumns, attackedPrompt, exhibits, gated, kept, mixedColumns, mixedPrompt, mixedReading, readings, reasoner, softmaxes, thoughts,
   thoughtsOn,
 } from "./lab";
 import { fromLink, toLink } from "./link";
@@ -122,7 +122,7 @@ const iclab = {
   get columns() { return attackedColumns.peek(); },
   get readings() { return readings.peek(); },
   get thoughts() { return thoughts.peek(); },
-  get mixed() { return { columns: mixedColumns.peek(), ...mixedReading.peek() }; },
+  get mixed() { return { prompt: mixedPrompt.peek(), columns: mixedColumns.peek(), kept: kept.peek(), ...mixedReading.peek() }; },
 };
 declare global { interface Window { iclab: typeof iclab } }
 window.iclab = iclab;

@@ -82,20 +82,21 @@ export function read(spec: Spec, weights: Arrays, columns: Columns): Reading {
   };
   if (spec.key === "gla") {
     const asked = product(weights.W_C, width, values, query);
-    const left = new Float64Array(width).fill(1); // of each key axis, what later columns let through
+    const axes = asked.length;
+    const left = new Float64Array(axes).fill(1); // of each key axis, what later columns let through
     for (let i = count - 1; i >= 0; i--) {
       const keys = product(weights.W_B, width, values, i * width);
-      scores[i] = dot(keys, 0, asked, 0, width);
+      scores[i] = dot(keys, 0, asked, 0, axes);
       let reached = 0;
       let mean = 0;
-      for (let k = 0; k < width; k++) {
+      for (let k = 0; k < axes; k++) {
         reached += left[k] * keys[k] * asked[k];
         mean += left[k];
       }
-      gates[i] = mean / width; // its gate has no single value; the mean over the axes is shown
+      gates[i] = mean / axes; // its gate has no single value; the mean over the axes is shown
       voted(i, reached);
       const logits = product(weights.w, width, values, i * width);
-      for (let k = 0; k < width; k++) left[k] *= sigmoid(logits[k]);
+      for (let k = 0; k < axes; k++) left[k] *= sigmoid(logits[k]);
     }
   } else {
     const asked = rowProduct(values, query, weights.A, width);

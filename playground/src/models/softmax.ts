@@ -42,12 +42,6 @@ export function decide(weights: Arrays, pooled: Float64Array, keep?: Uint8Array)
   return output / neurons;
 }
 
-/** The norm of what each neuron reads; pruning goes by it (li2024icl, section 3.5). */
-export function neuronNorms(weights: Arrays, width: number): Float64Array {
-  return Float64Array.from({ length: weights.R.length / width },
-    (_, n) => Math.sqrt(dot(weights.R, n * width, weights.R, n * width, width)));
-}
-
 /** What each neuron says of a pooled column before its ReLU. */
 export function hidden(weights: Arrays, pooled: Float64Array): Float64Array {
   return product(weights.R, pooled.length, pooled, 0);

@@ -1,11 +1,14 @@
 // Parts that all views share: sliders, choices, bars, answers, errors.
-import type { ReadonlySignal } from "@preact/signals";
+import { type ReadonlySignal, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import { type Counted, uncertainty } from "../running";
-import { change, FIELDS, state, type Tab, type Values } from "../state";
+import { toLink } from "../link";
+import { change, FIELDS, type State, state, type Tab, usual, type Values } from "../state";
 
-export const percent = (value: number, digits = 0): string => `${(100 * value).toFixed(digits)} %`;
+export const percent = (value: number, digits = 0): string => `${(100 * value).toFixed(digits)}\u00a0%`;
+/** A number that may be tiny. */
+export const small = (value: number): string => (value > 0 && value < 0.001 ? "below 0.001" : value.toFixed(3));
 /** A share as a length of CSS. */
 export const share = (value: number): string => `${(100 * value).toFixed(2)}%`;
 export const signed = (value: number): string => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
@@ -70,22 +73,39 @@ export interface Preset {
   title: string;
   /** What to do, and what to look for. */
   look: string;
+  /** Fields that are not as usual. */
   values: Values;
-  apply?: () => void;
+  /** Examples poisoned by hand. */
+  poisoned?: number[];
 }
 
-export function Presets({ presets, choose, chosen }: { presets: Preset[]; choose: (preset: Preset) => void; chosen: Preset | undefined }) {
+/** The state of a preset. */
+function presetState(tab: Tab, { values, poisoned = [] }: Preset): State {
+  const fresh = usual();
+  const now = state.peek();
+  for (const id of poisoned) fresh.edits.poison[id] = true;
+  return { ...fresh, tab, values: { ...now.values, [tab]: { ...fresh.values[tab], ...values } } };
+}
+
+const chosen = signal<Preset | undefined>(undefined);
+
+/** Buttons for things to try; what to look for stays in sight while the visitor goes on from there. */
+export function Presets({ tab, presets }: { tab: Tab; presets: Preset[] }) {
+  const now = toLink(state.value);
+  const exact = presets.find((preset) => toLink(presetState(tab, preset)) === now);
+  if (exact !== undefined && chosen.peek() !== exact) chosen.value = exact;
+  const shown = presets.find((preset) => preset === chosen.value);
   return (
     <section class="presets" aria-label="Things to try">
       <h2>Try this</h2>
       <div class="buttons">
         {presets.map((preset) => (
-          <button key={preset.title} type="button" aria-pressed={preset === chosen} onClick={() => choose(preset)}>
+          <button key={preset.title} type="button" aria-pressed={preset === shown} onClick={() => { state.value = presetState(tab, preset); }}>
             {preset.title}
           </button>
         ))}
       </div>
-      <p class="look" role="status">{chosen?.look ?? "Choose one of these, or move anything below."}</p>
+      <p class="look" role="status">{shown?.look ?? "Choose one of these, or move anything below."}</p>
     </section>
   );
 }

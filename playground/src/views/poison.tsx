@@ -1,11 +1,10 @@
 // Poisoned prompts: the whole gated family reads one prompt side by side.
-import { signal } from "@preact/signals";
 import { attack, attackedErrors, attackedFloor, attackedPrompt, exhibits, gated, readings } from "../lab";
 import type { Model } from "../exhibits";
 import type { Reading } from "../models/gated";
 import { directionsOf } from "../prompts/classification";
-import { change, FIELDS, state, untouched, usual } from "../state";
-import { Answer, Choice, ErrorBar, largestOf, percent, type Preset, Presets, signed, Slider, Strip } from "./parts";
+import { change, FIELDS, state, untouched } from "../state";
+import { Answer, Choice, ErrorBar, largestOf, percent, type Preset, Presets, signed, Slider, small, Strip } from "./parts";
 import { Editor, selected, Tokens } from "./tokens";
 import { Training } from "./training";
 
@@ -19,9 +18,6 @@ const NOTES: Record<string, string> = {
   gla: "as many gates as key axes; the bars show their mean",
 };
 
-/** The documented example: one poisoned example, whose direction opens Mamba's gate, as far from the query as can be. */
-export const OPENING = { seed: 3, fraction: 0, direction: "against", rule: "flip", scale: 3 };
-
 const presets: Preset[] = [
   { title: "A few lies", values: { fraction: 0.3 },
     look: "30 % of the examples are poisoned and say the opposite of the truth. All models still answer nearly every prompt: the truth outvotes the lies." },
@@ -31,21 +27,9 @@ const presets: Preset[] = [
     look: "The gate is random. Now move the training slider to the right: within 20 steps the gate bars under poisoned examples sink." },
   { title: "Weak poison", values: { fraction: 0.6, scale: 1, direction: "v3" },
     look: "Poison no stronger than in training, in a direction that barely moves the gate: the bars under poisoned examples are back, and Mamba’s error with them. Raise the strength to bring the filter back." },
-  { title: "The gate opens", values: { ...OPENING },
+  { title: "The gate opens", values: { fraction: 0, direction: "against" }, poisoned: [0],
     look: "One example carries poison that points against the training outliers. Far from the query it is forgotten. Drag it next to the query: it opens Mamba’s gate, takes the whole state, and the answer flips. For the linear Transformer it is one vote of twenty, wherever it stands." },
 ];
-const chosen = signal<Preset | undefined>(undefined);
-
-function choose(preset: Preset): void {
-  chosen.value = preset;
-  selected.value = null;
-  const fresh = usual();
-  const made = { ...fresh.values.poison, ...preset.values };
-  const edits = untouched();
-  if (preset.values.direction === "against") edits.poison[0] = true;
-  state.value = { ...state.peek(), values: { ...state.peek().values, poison: made }, edits };
-}
-
 const DIRECTIONS = {
   paper: "the paper’s v1′, v2′, v3′", v1: "v1′ = .7 v1 + .6 v2 − .4 v3", v2: "v2′ = .4 v1 + .7 v2 − .6 v3",
   v3: "v3′ = −.7 v1 + .5 v2 + .5 v3", training: "as in training: v1, v2, v3", against: "against training: −v1′", own: "my own mixture …",
@@ -61,9 +45,9 @@ export function Poison() {
   return (
     <>
       <p class="intro">A prompt shows examples of a pattern and a label, then asks for the label of a last one, the query. An attacker
-        adds a vector to some of the examples and chooses their labels. All models were trained on prompts of which 60 % were
+        adds a vector to some of the examples and chooses their labels. All models were trained on prompts of which 60&nbsp;% were
         poisoned with random labels; they run in this page.</p>
-      <Presets presets={presets} choose={choose} chosen={chosen.value} />
+      <Presets tab="poison" presets={presets} />
       <div class="columns">
         <section class="controls" aria-label="The attack">
           <h2>The attack</h2>
@@ -142,7 +126,8 @@ function Row({ model, reading, which }: { model: Model; reading: Reading; which:
       <div class="result">
         <Answer output={reading.output} truth={truth} /> <span class="margin" data-output={reading.output}>margin {signed(margin)}</span>
         <ErrorBar counted={attackedErrors} which={which} reference={attackedFloor.value} referenceName="information floor" name={model.key} />
-        {place >= 0 && <span class="numbers soft">example {place + 1}: score {reading.scores[place].toFixed(2)}, gate {reading.gates[place].toPrecision(2)}, vote {signed(voted[place])}</span>}
+        {place < 0 && kinds.includes("poisoned") && <span class="numbers soft">poison gets {percent(poisonedShare, poisonedShare < 0.1 ? 1 : 0)} of the gate</span>}
+        {place >= 0 && <span class="numbers soft">example {place + 1}: score {reading.scores[place].toFixed(2)}, gate {small(reading.gates[place])}, vote {signed(voted[place])}</span>}
       </div>
     </article>
   );
@@ -153,5 +138,5 @@ export function poisonSummary(): string {
   const { truth } = attackedPrompt.value;
   const right = gated.filter((_, i) => readings.value[i].output * truth > 0).map((model) => model.name);
   const wrong = gated.filter((model) => !right.includes(model.name)).map((model) => model.name);
-  return `Right: ${right.join(", ") || "none"}. Wrong: ${wrong.join(", ") || "none"}.`;
+  return `Right: ${right.join(" · ") || "none"}. Wrong: ${wrong.join(" · ") || "none"}.`;
 }

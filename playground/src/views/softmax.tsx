@@ -1,11 +1,11 @@
 // The softmax Transformer: patterns mixed out of the training ones, and neurons pruned by their norms.
-import { type ReadonlySignal, signal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
 import {
   kept, mixedErrors, mixedFloor, mixedPrompt, mixedReading, norms, pruningOrder, RATES, rateCurve, softmaxModel, SUMS, sumCurve,
 } from "../lab";
 import { newPatterns } from "../prompts/classification";
 import type { Counted } from "../running";
-import { change, type Order, state, usual } from "../state";
+import { change, type Order, state } from "../state";
 import { Answer, Choice, ErrorBar, largestOf, percent, type Preset, Presets, signed, Slider, Strip } from "./parts";
 import { Shape } from "./tokens";
 import { Training } from "./training";
@@ -22,14 +22,6 @@ const presets: Preset[] = [
   { title: "At home", values: { domain: "inside" },
     look: "Patterns of training, in pairs that training never showed: no error to speak of." },
 ];
-const chosen = signal<Preset | undefined>(undefined);
-
-function choose(preset: Preset): void {
-  chosen.value = preset;
-  const made = { ...usual().values.softmax, ...preset.values };
-  state.value = { ...state.peek(), values: { ...state.peek().values, softmax: made } };
-}
-
 const STARTS = { usual: "usual start, δ .13, |q| 3", small: "small start, δ .05, |q| 1" };
 const ORDERS = { small: "smallest first", large: "largest first", random: "at random" };
 const DOMAINS = { outside: "new ones, out of domain", inside: "trained ones, new pairs" };
@@ -44,7 +36,7 @@ export function Softmax() {
     <>
       <p class="intro">One layer of softmax attention and {norms.value.length} neurons. Attention gathers the examples that carry the query’s
         pattern; the neurons read their labels. Mix the pattern out of trained ones, or take neurons away, and watch the error.</p>
-      <Presets presets={presets} choose={choose} chosen={chosen.value} />
+      <Presets tab="softmax" presets={presets} />
       <div class="columns">
         <section class="controls" aria-label="The test">
           <h2>The test</h2>

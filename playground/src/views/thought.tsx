@@ -1,8 +1,7 @@
 // Chain of thought: examples as chains, the model's attention on their columns, and plain in-context learning beside it.
-import { signal } from "@preact/signals";
 import { exhibits, odds, reasoner, thoughtErrors, thoughts } from "../lab";
 import { tally } from "../prompts/chains";
-import { change, state, usual } from "../state";
+import { change, state } from "../state";
 import { ErrorBar, percent, type Preset, Presets, share, Slider } from "./parts";
 import { announced } from "./tokens";
 import { Training } from "./training";
@@ -20,14 +19,6 @@ const presets: Preset[] = [
   { title: "Few that match", values: { right: 1, matching: 0.15, length: 20 },
     look: "Hardly any example starts where the query does. Attention must find the few that do: compare with training step 0." },
 ];
-const chosen = signal<Preset | undefined>(undefined);
-
-function choose(preset: Preset): void {
-  chosen.value = preset;
-  const made = { ...usual().values.thought, ...preset.values };
-  state.value = { ...state.peek(), values: { ...state.peek().values, thought: made }, chainEdits: {} };
-}
-
 function Token({ pattern, kind = "" }: { pattern: number; kind?: string }) {
   return <span class={`pattern ${kind}`} style={{ "--hue": Math.round((pattern * 360) / PATTERNS) }}>{letter(pattern)}</span>;
 }
@@ -52,7 +43,7 @@ export function Thought() {
       <p class="intro">An example is a chain: from one letter to the next in {STEPS} steps. The query gives the first letter. With
         a <b>chain of thought</b> the model writes one step, reads it back, writes the next; with plain <b>in-context learning</b> it
         sees only the ends of the chains and answers at once. It never sees the rule, only examples, and those make mistakes.</p>
-      <Presets presets={presets} choose={choose} chosen={chosen.value} />
+      <Presets tab="thought" presets={presets} />
       <div class="columns">
         <section class="controls" aria-label="The examples">
           <h2>The examples</h2>

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float, Int
 
 from iclab.models import GatedAttention, SoftmaxMLP
 from iclab.papers.cot.settings import a_run
@@ -90,27 +90,38 @@ def at_step(model: Trained, step: int) -> Any:
                               [model.probes[name][record] for name in named(model.params)])
 
 
-def read_weights(model: Any, params: Any) -> dict[str, Float[np.ndarray, "*shape"]]:
-    """What the page needs of some weights: products where the model reads only products, in float32.
+def read_weights(run: Run, params: Any) -> dict[str, Float[np.ndarray, "*shape"]]:
+    """What the page needs of some weights: products where the model reads only products, for the coordinates in use.
 
-    Label coordinates after the first are 0 in every column (iclab.models.embedding) and left out.
+    The A of scores and logits, which multiply large numbers, keeps the precision of its product.
     """
-    def product(left: Array, right: Array) -> Float[np.ndarray, "rows width"]:
+    model = run.model
+
+    def product(left: Any, right: Any) -> Float[np.ndarray, "rows width"]:
         return np.asarray(left, np.float64) @ np.asarray(right, np.float64)
 
     if isinstance(model, GatedAttention):
-        (layer,) = params
-        gate = {"w": np.asarray(layer.gate.w), "a": np.asarray(layer.gate.a)}
+        layer, used = params[0], used_coordinates(run)
+        gate = {"w": np.asarray(layer.gate.w)[:, used], "a": np.asarray(layer.gate.a)}
         if model.member == "gla":  # its gate lies on the key axis, between the two factors
-            return {"W_B": np.asarray(layer.W_B), "W_C": np.asarray(layer.W_C), **gate}
-        return {"A": product(layer.W_C.T, layer.W_B), **gate}
+            return {"W_B": np.asarray(layer.W_B)[:, used], "W_C": np.asarray(layer.W_C)[:, used], **gate}
+        return {"A": product(layer.W_C.T, layer.W_B)[np.ix_(used, used)], **gate}
     if isinstance(model, SoftmaxMLP):
-        width = params.W_Q.shape[1] - model.embedding.size + 1
-        return {"A": product(params.W_Q[:, :width].T, params.W_K[:, :width]),
-                "R": product(params.W_O, params.W_V[:, :width])}
+        used = used_coordinates(run)
+        neurons = product(params.W_O, params.W_V)
+        return {"A": product(params.W_Q.T, params.W_K)[np.ix_(used, used)], "R": neurons[:, used].astype(np.float32),
+                "norms": np.linalg.norm(neurons, axis=1)}
     return {"W": np.asarray(params.W)}
 
 
-def packed(array: Any) -> str:
-    """An array as base64 of little-endian float32, row by row."""
-    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
+def used_coordinates(run: Run) -> Int[np.ndarray, " used"]:
+    """The coordinates of a column that are not 0 in every prompt: those of patterns and outliers, and the label's."""
+    prompts = run.prompts
+    used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
+    return np.append(np.arange(used), prompts.dimension)
+
+
+def packed(array: Float[np.ndarray, "*shape"]) -> str:
+    """An array as text, row by row: its precision in bytes, then base64 of little-endian numbers."""
+    kind = "<f8" if array.dtype == np.float64 else "<f4"
+    return f"{kind[-1]}{base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()}"

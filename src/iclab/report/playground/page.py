@@ -20,7 +20,7 @@ from iclab.papers.icl.settings import LARGEST_SUM, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.prompts.chain import mixtures_code
 from iclab.prompts.patterns import unit_rows
-from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, packed, read_weights
+from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, packed, read_weights, weights
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 from iclab.training import Trained
@@ -56,14 +56,14 @@ def as_script(data: Any) -> str:
 
 
 def _shown(exhibit: Exhibit, trained: Trained) -> dict[str, Any]:
-    model = trained.run.model
+    run, model = trained.run, trained.run.model
     made = {"key": exhibit.name, "name": NAMES.get(exhibit.name, exhibit.name),
             "colour": COLOURS.get(exhibit.name, COLOURS["softmax"]), "steps": list(exhibit.steps),
             "norm": float(getattr(model.embedding, "norm", 1.0)), "retention": float(getattr(model, "retention", 1.0)),
             "temperature": float(getattr(model, "temperature", 1.0)),
-            "weights": [{name: packed(array) for name, array in read_weights(model, at_step(trained, step)).items()}
+            "weights": [{name: packed(array) for name, array in read_weights(run, at_step(trained, step)).items()}
                         for step in exhibit.steps]}
-    return made | {"run": run_id(trained.run), "spec": to_json(trained.run)}
+    return made | {"run": run_id(run, weights), "spec": to_json(run)}
 
 
 def _attacked() -> dict[str, Any]:
@@ -81,7 +81,8 @@ def _mixed() -> dict[str, Any]:
 
 
 def _inputs(test: Any) -> dict[str, Any]:
-    return {"dimension": test.dimension, "patterns": test.relevant_patterns, "irrelevant": test.irrelevant_patterns,
+    used = test.relevant_patterns + test.irrelevant_patterns + test.outlier_patterns
+    return {"dimension": used, "patterns": test.relevant_patterns, "irrelevant": test.irrelevant_patterns,
             "patternNorm": float(test.pattern_norm)}
 
 

@@ -1,0 +1,180 @@
+"""The playground as `iclab play` makes it, its models really trained: what its words promise is what happens."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from browser import chromium, opened
+from exhibited import compare_chain, compare_gated, compare_softmax
+
+from iclab.cli import main
+from iclab.papers.cot.settings import default_test
+from iclab.papers.entries import Lab
+from iclab.papers.icl.settings import in_domain, out_of_domain
+from iclab.papers.mamba.settings import attacked_prompts
+from iclab.probes import model_errors
+from iclab.probes.chains import chain_errors
+from iclab.probes.pruning import prune
+from iclab.prompts.transitions import circulant, one_rival
+from iclab.report.playground.exhibits import GATED_STEPS, RATES, exhibits, kept
+from iclab.runs.store import Store
+
+pytestmark = pytest.mark.slow
+MANY = 200
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("play")
+    assert main(["play", "--no-open", "--out", str(made)]) == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def models(folder):
+    found = kept(Lab(Store(folder / "store")))
+    assert found is not None
+    assert all(model.status == "trained" for model in found)
+    return dict(zip([exhibit.name for exhibit in exhibits()], found, strict=True))
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    with chromium() as browser, opened(browser, folder / "playground.html") as found:
+        yield found
+        assert found.complaints == []
+
+
+def errors(page, link, count):
+    """Follow a link; error rates by name over so many random prompts of the page."""
+    page.evaluate("link => { location.hash = link; }", link)
+    page.wait_for_timeout(100)
+    page.wait_for_function("""count => { const shown = [...document.querySelectorAll('[data-error]')];
+        return shown.length > 0 && shown.every(one => Number(one.dataset.prompts) >= count); }""", arg=count)
+    return page.evaluate("""() => Object.fromEntries([...document.querySelectorAll('[data-error]')].map(
+        one => [one.dataset.error, Number(one.dataset.mean)]))""")
+
+
+def alike(found, expected, count, other):
+    """Two rates over so many prompts each differ by no more than four standard deviations."""
+    mean = (found * count + expected * other) / (count + other)
+    deviation = np.sqrt(mean * (1 - mean) * (1 / count + 1 / other))
+    assert abs(found - expected) <= 4 * deviation + 2 / count, (found, expected, deviation)
+
+
+def test_the_page_is_small_and_found_again(folder, models):
+    text = (folder / "playground.html").read_text()
+    assert len(text.encode()) < 1_500_000
+    runs = re.findall(r'"run":"([0-9a-f]{24})"', text)
+    assert set(runs) <= Store(folder / "store").trained_ids()
+    assert main(["play", "--no-open", "--out", str(folder)]) == 0
+    data = [json.loads(re.search(r'id="exhibits">(.*?)</script>', part, re.DOTALL)[1])
+            for part in (text, (folder / "playground.html").read_text())]
+    assert data[0] == data[1]
+
+
+def test_outputs_scores_and_gates_equal_python(page, models):
+    for number, name in enumerate(RATES):
+        for step in (GATED_STEPS[-1], GATED_STEPS[1], 0):
+            compare_gated(page, number, models[name], step, MANY)
+    compare_gated(page, 0, models["mamba"], GATED_STEPS[-1], MANY, precise=False)
+    for number, name in enumerate(("softmax_usual", "softmax_small")):
+        compare_softmax(page, number, models[name], exhibits()[7 + number].steps[-1], MANY)
+    compare_chain(page, models["chain"], exhibits()[-1].steps[-1], MANY)
+
+
+ATTACKS = {
+    "#poison?fraction=0.6": attacked_prompts("flip", 0.6),
+    "#poison?fraction=0.8": attacked_prompts("flip", 0.8),
+    "#poison?fraction=0.7&rule=target&scale=1&placement=close": attacked_prompts("target", 0.7, 1.0, placement="close"),
+    "#poison?fraction=0.8&rule=random&scale=1": attacked_prompts("random", 0.8, 1.0),
+}
+
+
+def test_errors_over_random_prompts_are_pythons(page, models):
+    expected = model_errors([models[name] for name in RATES], list(ATTACKS.values()), count=4000,
+                            seeds=[0] * len(RATES))
+    for link, rates in zip(ATTACKS, expected.T, strict=True):
+        found = errors(page, link, 4000)
+        for name, rate in zip(RATES, rates, strict=True):
+            alike(found[name], float(rate), 4000, 4000)
+
+
+@pytest.mark.parametrize(("link", "name", "test", "cut"), [
+    ("#softmax", "softmax_small", out_of_domain(0.6), None),
+    ("#softmax?sum=0", "softmax_small", out_of_domain(0.6, 0.0), None),
+    ("#softmax?domain=inside&decisive=0.3&start=usual", "softmax_usual", in_domain(0.3), None),
+    ("#softmax?pruned=0.75", "softmax_small", out_of_domain(0.6), ("large", 0.75)),
+], ids=["outside", "sum", "inside", "pruned"])
+def test_errors_of_the_softmax_transformer_are_pythons(page, models, link, name, test, cut):
+    model = models[name] if cut is None else prune(models[name], cut[1], cut[0])
+    expected = model_errors([model], [test], count=4000, seeds=[0])[0, 0]
+    alike(errors(page, link, 4000)["softmax"], float(expected), 4000, 4000)
+
+
+@pytest.mark.parametrize(("link", "right", "pile"), [("#thought?length=16", 0.71, 0.91),
+                                                     ("#thought?length=16&right=0.6&pile=0.2", 0.6, 0.2)])
+def test_errors_of_chains_are_pythons(page, models, link, right, pile):
+    steps = circulant([one_rival(10, right, (1 - right) * pile)] * 3)
+    test = default_test(transitions=steps, prompt_length=16)
+    expected = chain_errors([models["chain"]], [test], [16], count=2000)
+    found = errors(page, link, 2000)
+    for name, rate in (("cot", expected.cot_answer), ("icl", expected.icl), ("vote", expected.vote_steps[..., -1]),
+                       ("vote_icl", expected.vote_icl)):
+        alike(found[name], float(rate[0, 0, 0]), 2000, 2000)
+
+
+def test_dragging_an_outlier_next_to_the_query_changes_mambas_answer(page):
+    """The documented example: the preset "The gate opens", by mouse, as its words say."""
+    page.locator("#tab-poison").click()
+    page.get_by_role("button", name="The gate opens").click()
+    answers = "() => iclab.readings.slice(0, 2).map(reading => reading.output * iclab.prompt.truth)"
+    far = page.evaluate(answers)
+    assert min(far) > 1
+    start, end = (page.locator(".token").nth(i).bounding_box() for i in (0, 19))
+    page.mouse.move(start["x"] + start["width"] / 2, start["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + 10, steps=10)
+    page.mouse.up()
+    close = page.evaluate(answers)
+    assert close[0] < -1
+    assert close[1] == pytest.approx(far[1])
+    assert "wrong" in page.locator("[data-model=mamba] .answer").inner_text()
+    assert "right" in page.locator("[data-model=linear] .answer").inner_text()
+    assert page.evaluate("iclab.readings[0].gates[19]") > 0.5
+
+
+def test_what_the_presets_say_is_so(page):
+    def gates():
+        return page.evaluate("""() => { const { gates } = iclab.readings[0]; const sums = [0, 0];
+            iclab.prompt.examples.forEach((example, i) => { sums[Number(example.outlier)] += gates[i]; });
+            return sums[1] / (sums[0] + sums[1]); }""")
+
+    few = errors(page, "#poison?fraction=0.3", 1000)
+    assert max(few.values()) < 0.1
+    lies = errors(page, "#poison", 1000)
+    assert lies["mamba"] < 0.01
+    assert lies["linear"] > 0.7
+    assert gates() < 0.05
+    assert errors(page, "#poison?trained=0", 1000)["mamba"] > 0.4
+    assert gates() > 0.3
+    errors(page, "#poison?trained=4", 100)
+    assert gates() < 0.15
+    assert errors(page, "#poison?scale=1&direction=v3", 1000)["mamba"] > 0.1
+
+    for link, cot, icl in (("#thought?right=1", 0.01, 0.01), ("#thought?right=0.7&pile=0.12", 0.1, 0.2)):
+        found = errors(page, link, 500)
+        assert found["cot"] < cot
+        assert found["icl"] < icl
+    piled = errors(page, "#thought", 1000)
+    assert piled["cot"] < 0.15
+    assert piled["icl"] > 0.5
+
+    assert errors(page, "#softmax", 1000)["softmax"] < 0.02
+    assert errors(page, "#softmax?sum=0", 1000)["softmax"] > 0.05
+    assert errors(page, "#softmax?domain=inside", 1000)["softmax"] < 0.01
+    assert errors(page, "#softmax?pruned=0.75&order=small", 1000)["softmax"] < 0.05
+    assert errors(page, "#softmax?pruned=0.75", 1000)["softmax"] > 0.2
