@@ -90,4 +90,4 @@ def _chains() -> dict[str, Any]:
     """The test prompts of the cot paper; the page chooses how many examples there are and how their steps go wrong."""
     test = default_test()
     return {"dimension": test.dimension, "patterns": test.patterns, "steps": test.reasoning_steps,
-            "noise": float(test.noise_norm or 0.0), "basis": packed(mixtures_code(test, test.pattern_mixtures))}
+            "noise": float(test.noise_norm or 0.0), "basis": packed(np.asarray(mixtures_code(test, test.pattern_mixtures)))}
