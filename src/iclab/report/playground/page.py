@@ -89,5 +89,6 @@ def _inputs(test: Any) -> dict[str, Any]:
 def _chains() -> dict[str, Any]:
     """The test prompts of the cot paper; the page chooses how many examples there are and how their steps go wrong."""
     test = default_test()
+    basis = np.asarray(mixtures_code(test, test.pattern_mixtures))
     return {"dimension": test.dimension, "patterns": test.patterns, "steps": test.reasoning_steps,
-            "noise": float(test.noise_norm or 0.0), "basis": packed(np.asarray(mixtures_code(test, test.pattern_mixtures)))}
+            "noise": float(test.noise_norm or 0.0), "basis": packed(basis)}
