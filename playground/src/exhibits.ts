@@ -1,15 +1,15 @@
 // What Python wrote into the page: settings of the prompts, and models with their weights along training.
 import type { Spec } from "./models/gated";
 
-export interface PackedModel {
-  key: string;
+export interface PackedModel extends Spec {
   name: string;
   colour: string;
+  /** Training steps at which its weights are here. */
   steps: number[];
+  /** |q|: length of the vector that stands for the label +1. */
   norm: number;
-  retention: number;
-  temperature: number;
   weights: Record<string, string>[];
+  /** Its name in the store, and the spec it was trained by. */
   run: string;
   spec: unknown;
 }
@@ -29,7 +29,7 @@ export interface Exhibits {
     prompts: Inputs & { outliers: number; trainingScale: number; directions: number[][] };
     models: PackedModel[];
   };
-  softmax: { prompts: Inputs & { largestSum: number }; models: PackedModel[] };
+  softmax: { prompts: Inputs; models: PackedModel[] };
   chain: {
     prompts: { dimension: number; patterns: number; steps: number; noise: number; basis: string };
     model: PackedModel;
@@ -49,14 +49,9 @@ export function unpacked(text: string): Float64Array {
   return found;
 }
 
-export interface Model extends Spec {
-  name: string;
-  colour: string;
-  steps: number[];
-  norm: number;
+export interface Model extends Omit<PackedModel, "weights"> {
+  /** At each of its steps. */
   weights: Arrays[];
-  run: string;
-  spec: unknown;
 }
 
 export function model(packed: PackedModel): Model {

@@ -1,14 +1,14 @@
 // The models and what they make of the chosen prompts; everything that the views show is computed here.
-import { computed } from "@preact/signals";
+import { computed, untracked } from "@preact/signals";
 import { type Exhibits, model, unpacked } from "./exhibits";
 import { type Columns, read, type Reading } from "./models/gated";
 import { attend, decide } from "./models/softmax";
-import { ask, chainOfThought, endsOnly, type Step } from "./models/chain";
+import { ask, chainOfThought, endsOnly } from "./models/chain";
 import { columnsOf, drawAttacked, drawMixed, edited, floor, newPatterns, type Prompt } from "./prompts/classification";
 import { answerOdds, drawChains, vectorsOf, votes } from "./prompts/chains";
 import { shuffled, source } from "./random";
 import { running } from "./running";
-import { attackOf, mixingOf, type Order, slipsOf, state, type Tab } from "./state";
+import { attackOf, mixingOf, type Order, QUERIES, slipsOf, state, type Tab } from "./state";
 
 export const exhibits: Exhibits = JSON.parse(document.getElementById("exhibits")!.textContent!);
 export const gated = exhibits.poison.models.map(model);
@@ -16,7 +16,7 @@ export const softmaxes = exhibits.softmax.models.map(model);
 export const reasoner = model(exhibits.chain.model);
 const basis = unpacked(exhibits.chain.prompts.basis);
 const chains = exhibits.chain.prompts;
-export const patternVectors = basis.slice(0, chains.patterns * chains.dimension);
+const patternVectors = basis.slice(0, chains.patterns * chains.dimension);
 const MANY_PROMPTS = 7_654_321; // the seed of the prompts over which errors are counted
 
 /** The values of a tab; computed, so that what depends on them rests while others change. */
@@ -33,10 +33,11 @@ const edits = computed(() => state.value.edits);
 const attacked = exhibits.poison.prompts;
 export const outlierScale = computed(() => attack.value.scale * attacked.trainingScale);
 
-export const attackedPrompt = computed<Prompt>(() => {
-  const draw = source(Number(poison.value.seed), 0);
-  return edited(drawAttacked(attack.value, attacked, draw), edits.value, attack.value, draw);
-});
+const attackedSource = computed(() => source(Number(poison.value.seed), 0));
+/** As it was drawn, and with the changes by hand. */
+export const drawnPrompt = computed<Prompt>(() => drawAttacked(attack.value, attacked, attackedSource.value));
+export const attackedPrompt = computed<Prompt>(() =>
+  edited(drawnPrompt.value, edits.value, attack.value, attackedSource.value));
 
 export const attackedColumns = computed<Columns>(() => columnsOf(attackedPrompt.value, attacked, outlierScale.value, 1));
 
@@ -58,12 +59,6 @@ export const attackedFloor = computed(() => floor(attack.value.length, attack.va
 
 // --- chains -----------------------------------------------------------------------------------------------------
 
-export interface Thoughts {
-  steps: Step[];
-  direct: Step;
-  voted: { chain: number[]; direct: number };
-}
-
 function think(W: Float64Array, seed: number, number: number, slips = slipsOf(thought.value), changes = {}) {
   const draw = source(seed, number);
   const prompt = drawChains(slips, chains.patterns, chains.steps, draw, changes);
@@ -81,6 +76,9 @@ export function thoughtsOn(W: Float64Array, context: ReturnType<typeof vectorsOf
   };
 }
 
+/** The chains as they were drawn, and with the steps changed by hand. */
+export const drawnChains = computed(() =>
+  drawChains(slipsOf(thought.value), chains.patterns, chains.steps, source(Number(thought.value.seed), 0)));
 export const thoughts = computed(() =>
   think(reasoner.weights[Number(thought.value.trained)].W, Number(thought.value.seed), 0, slipsOf(thought.value),
     state.value.chainEdits));
@@ -120,7 +118,7 @@ export function pruningOrder(found: Float64Array, order: Order): number[] {
   return order === "small" ? ranked : ranked.reverse();
 }
 
-export function keptNeurons(found: Float64Array, rate: number, order: Order): Uint8Array {
+function keptNeurons(found: Float64Array, rate: number, order: Order): Uint8Array {
   const keep = new Uint8Array(found.length).fill(1);
   for (const neuron of pruningOrder(found, order).slice(0, Math.round(rate * found.length))) keep[neuron] = 0;
   return keep;
@@ -128,15 +126,19 @@ export function keptNeurons(found: Float64Array, rate: number, order: Order): Ui
 
 export const kept = computed(() => keptNeurons(norms.value, Number(mixing.value.pruned), mixing.value.order as Order));
 
+type Query = (typeof QUERIES)[number];
+/** The query's pattern and the other one, by the name of the first. */
+const TASKS: Record<Query, readonly [number, number]> = { first: [0, 1], second: [1, 0], third: [2, 0] };
+
 const mixtures = computed(() => {
   const now = mixingOf(mixing.value);
   return now.outside ? newPatterns(now.sum) : undefined;
 });
 
 export const mixedPrompt = computed(() =>
-  // Outside the query carries mu1', the pattern that the slider mixes.
+  // Outside one of the task's two patterns is mu1', which the slider mixes.
   drawMixed(mixingOf(mixing.value), mixed, source(Number(mixing.value.seed), 0),
-    mixing.value.domain === "outside" ? 0 : undefined));
+    mixing.value.domain === "outside" ? TASKS[mixing.value.query as Query] : undefined));
 
 export const mixedColumns = computed(() =>
   columnsOf(mixedPrompt.value, mixed, 0, softmaxModel.value.norm, mixtures.value));
@@ -146,45 +148,50 @@ export const mixedReading = computed(() => {
   return { attention, pooled, output: decide(softmaxWeights.value, pooled, kept.value) };
 });
 
-/** Prompts as the neurons read them, kept while only pruning changes. */
+/** What decides how the neurons see a prompt; the same text while only pruning changes. */
+const seenBy = computed(() => {
+  return JSON.stringify({ ...mixing.value, pruned: 0, order: "", seed: 0, query: "" });
+});
+
+/** Prompts as the neurons read them, each made when it is first asked for. */
 const pooledPrompts = computed(() => {
-  const [now, weights, norm, patterns] = [mixingOf(mixing.value), softmaxWeights.value, softmaxModel.value.norm, mixtures.value];
-  const found: { pooled: Float64Array; truth: number }[] = [];
-  const key = JSON.stringify([now.length, now.decisive, now.irrelevantScale, now.outside && now.sum, now.outside,
-    mixing.value.start, mixing.value.trained]);
-  return { key, get: (number: number) => {
+  void seenBy.value;
+  const [now, weights, norm, patterns] = untracked(() =>
+    [mixingOf(mixing.value), softmaxWeights.value, softmaxModel.value.norm, mixtures.value] as const);
+  const found: { pooled: Float64Array; truth: number; query: number }[] = [];
+  return (number: number) => {
     if (found[number] === undefined) {
       const prompt = drawMixed(now, mixed, source(MANY_PROMPTS, number));
       const { pooled } = attend(weights, columnsOf(prompt, mixed, 0, norm, patterns));
-      found[number] = { pooled, truth: prompt.truth };
+      found[number] = { pooled, truth: prompt.truth, query: prompt.query.pattern };
     }
     return found[number];
-  } };
+  };
 });
 
-let pool = pooledPrompts.peek();
-/** Error and hinge loss with the neurons that are kept. */
+/** Error and hinge loss with the neurons that are kept; then, for each pattern of a query, how often it is asked and
+ *  answered wrong. */
 export const mixedErrors = running(
-  watched("softmax", () => JSON.stringify({ ...mixing.value, seed: 0 })),
+  watched("softmax", () => JSON.stringify({ ...mixing.value, seed: 0, query: "" })),
   () => {
-    if (pooledPrompts.value.key !== pool.key) pool = pooledPrompts.value;
-    const [weights, keep, prompts] = [softmaxWeights.value, kept.value, pool];
+    const [weights, keep, prompts] = [softmaxWeights.value, kept.value, pooledPrompts.value];
     return (number) => {
-      const { pooled, truth } = prompts.get(number);
+      const { pooled, truth, query } = prompts(number);
       const margin = truth * decide(weights, pooled, keep);
-      return [margin > 0 ? 0 : 1, Math.max(0, 1 - margin)];
+      const wrong = margin > 0 ? 0 : 1;
+      return [wrong, Math.max(0, 1 - margin), ...[0, 1, 2].flatMap((one) => (one === query ? [1, wrong] : [0, 0]))];
     };
   });
 
 export const mixedFloor = computed(() => floor(Number(mixing.value.length), 0, Number(mixing.value.decisive)));
 
 /** Errors over the whole range of S1 and of pruning, for the curves beside the sliders. */
-export const SUMS = Array.from({ length: 9 }, (_, i) => -1.28 + 0.32 * i);
+export const SUMS = [-1.28, -1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1, 1.28];
 export const RATES = Array.from({ length: 11 }, (_, i) => i / 10);
 
 export const sumCurve = running(
   watched("softmax", () => mixing.value.domain === "outside"
-    ? JSON.stringify({ ...mixing.value, seed: 0, sum: 0 }) : ""),
+    ? JSON.stringify({ ...mixing.value, seed: 0, query: "", sum: 0 }) : ""),
   () => {
     const [now, weights, norm, keep] = [mixingOf(mixing.value), softmaxWeights.value, softmaxModel.value.norm, kept.value];
     const tables = SUMS.map(newPatterns);
@@ -196,13 +203,12 @@ export const sumCurve = running(
   }, 1000);
 
 export const rateCurve = running(
-  watched("softmax", () => JSON.stringify({ ...mixing.value, seed: 0, pruned: 0 })),
+  watched("softmax", () => JSON.stringify({ ...mixing.value, seed: 0, query: "", pruned: 0 })),
   () => {
-    if (pooledPrompts.value.key !== pool.key) pool = pooledPrompts.value;
-    const [weights, prompts, found] = [softmaxWeights.value, pool, norms.value];
+    const [weights, prompts, found] = [softmaxWeights.value, pooledPrompts.value, norms.value];
     const keeps = RATES.map((rate) => keptNeurons(found, rate, mixing.value.order as Order));
     return (number) => {
-      const { pooled, truth } = prompts.get(number);
+      const { pooled, truth } = prompts(number);
       const margins = keeps.map((keep) => truth * decide(weights, pooled, keep));
       return [...margins.map((margin) => (margin > 0 ? 0 : 1)), ...margins.map((margin) => Math.max(0, 1 - margin))];
     };

@@ -5,6 +5,7 @@ import {
   attackedColumns, attackedPrompt, exhibits, gated, kept, mixedColumns, mixedPrompt, mixedReading, readings, reasoner, softmaxes, thoughts,
   thoughtsOn,
 } from "./lab";
+import { announced } from "./announced";
 import { fromLink, toLink } from "./link";
 import { read } from "./models/gated";
 import { attend, decide, hidden } from "./models/softmax";
@@ -12,18 +13,22 @@ import { state, type Tab, TABS } from "./state";
 import { Poison, poisonSummary } from "./views/poison";
 import { Softmax, softmaxSummary } from "./views/softmax";
 import { Thought, thoughtSummary } from "./views/thought";
-import { announced } from "./views/tokens";
+import { selected } from "./views/tokens";
 
 const NAMES: Record<Tab, string> = { poison: "Poisoned prompts", thought: "Chain of thought", softmax: "Softmax Transformer" };
 const SUMMARIES: Record<Tab, () => string> = { poison: poisonSummary, thought: thoughtSummary, softmax: softmaxSummary };
 const copied = signal("");
 
 async function copyLink(): Promise<void> {
+  const link = toLink(state.peek());
+  history.replaceState(null, "", link);
+  known = link;
+  const kept = "It brings back exactly this, wherever this file is.";
   try {
     await navigator.clipboard.writeText(location.href);
-    copied.value = "The link is copied: it brings back exactly this.";
+    copied.value = `The link is copied. ${kept}`;
   } catch {
-    copied.value = "The address bar holds the link: it brings back exactly this.";
+    copied.value = `The address bar holds the link. ${kept}`;
   }
 }
 
@@ -43,7 +48,7 @@ function App() {
         </div>
         <nav role="tablist" aria-label="Experiments" onKeyDown={(event) => {
           const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-          if (step === undefined) return;
+          if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
           const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length];
           state.value = { ...state.peek(), tab: next };
           requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
@@ -98,11 +103,13 @@ state.value = fromLink(location.hash);
 let known = location.hash;
 addEventListener("hashchange", () => {
   known = location.hash;
+  selected.value = null;
   state.value = fromLink(known);
 });
 let pending = 0;
 effect(() => {
   const link = toLink(state.value);
+  copied.value = "";
   clearTimeout(pending);
   // Browsers refuse a history that changes at every move of a slider.
   pending = window.setTimeout(() => {

@@ -40,8 +40,12 @@ export function running(key: ReadonlySignal<string>, judge: () => (prompt: numbe
   return counted;
 }
 
-/** Half the width of a 95 % interval of a mean of zeros and ones (Wilson's, which does not vanish at 0). */
-export function uncertainty(mean: number, prompts: number): number {
+/** A 95 % interval of a mean of zeros and ones: Wilson's, which does not vanish at 0. */
+export function interval(mean: number, prompts: number): [number, number] {
+  if (prompts === 0) return [0, 1];
   const z = 1.96;
-  return prompts === 0 ? 1 : (z * Math.sqrt((mean * (1 - mean)) / prompts + (z * z) / (4 * prompts * prompts))) / (1 + (z * z) / prompts);
+  const shrink = 1 + (z * z) / prompts;
+  const middle = (mean + (z * z) / (2 * prompts)) / shrink;
+  const half = (z * Math.sqrt((mean * (1 - mean)) / prompts + (z * z) / (4 * prompts * prompts))) / shrink;
+  return [Math.max(middle - half, 0), Math.min(middle + half, 1)];
 }

@@ -4,7 +4,7 @@ import { type Attack, drawAttacked, drawMixed, edited, floor, newPatterns, unit 
 import { answerOdds, drawChains, votes } from "../src/prompts/chains";
 import { shuffled, source } from "../src/random";
 import { untouched } from "../src/state";
-import { uncertainty } from "../src/running";
+import { interval } from "../src/running";
 
 const prompts = { dimension: 19, patterns: 6, irrelevant: 10, patternNorm: 3, irrelevantScale: 1.2, outliers: 3, trainingScale: 2,
   directions: [[0.7, 0.6, -0.4], [0.4, 0.7, -0.6], [-0.7, 0.5, 0.5]].map(unit) };
@@ -79,8 +79,11 @@ test("in domain no task is one of training's", () => {
 test("the floor and its neighbours", () => {
   near(floor(20, 0.8), 0.8 ** 20 / 2, 1e-15);
   near(floor(10, 0.5, 0.6), 0.7 ** 10 / 2, 1e-15);
-  assert.ok(uncertainty(0, 1000) > 0 && uncertainty(0, 1000) < 0.004);
-  near(uncertainty(0.5, 10000), 0.0098, 2e-4);
+  const z2 = 1.96 ** 2;
+  near(interval(0, 1000)[0], 0, 1e-12);
+  near(interval(0, 1000)[1], z2 / (1000 + z2), 1e-12);
+  near(interval(1, 1000)[1], 1, 1e-12);
+  near(interval(0.5, 10000)[1], 0.5098, 1e-4);
 });
 
 test("chains go wrong as often and where they should", () => {

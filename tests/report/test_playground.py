@@ -14,11 +14,21 @@ from browser import chromium, opened
 from exhibited import close, compare_chain, compare_gated, compare_softmax, in_python, random_models
 
 from iclab.cli import main
-from iclab.commands import play
+from iclab.commands import play, reproduce
+from iclab.papers import outcomes
+from iclab.papers.entries import Entry, Outcome
 from iclab.papers.mamba.settings import training_prompts
 from iclab.prompts import Prompt
 from iclab.report.playground import page as playground_page
-from iclab.report.playground.exhibits import GATED_STEPS, RATES, at_step, exhibits, used_coordinates
+from iclab.report.playground.exhibits import (
+    CHAIN_STEPS,
+    GATED_STEPS,
+    RATES,
+    SOFTMAX_STEPS,
+    at_step,
+    exhibits,
+    used_coordinates,
+)
 from iclab.report.playground.page import as_script, render
 
 ROOT = Path(__file__).parents[2]
@@ -60,11 +70,10 @@ def page(one_page):
 
 
 def go(page, link):
-    """Follow a link within the page."""
-    page.evaluate("""link => new Promise(done => {
-        if (location.hash === link) done();
+    """Follow a link within the page; by a detour, so that it is followed even if the address is this one already."""
+    page.evaluate("""async link => { for (const stop of ['#nowhere', link]) await new Promise(done => {
         addEventListener('hashchange', () => requestAnimationFrame(done), { once: true });
-        location.hash = link; })""", link)
+        location.hash = stop; }); }""", link)
 
 
 def turn(page, field, value):
@@ -291,8 +300,54 @@ def test_a_click_poisons_and_a_click_on_the_sign_flips(page):
     assert tokens(page)[4] == [4, False, other, True]
     page.get_by_role("button", name="Undo my changes").click()
     assert tokens(page)[4] == [4, False, sign, False]
+    kappa = page.evaluate("iclab.prompt.examples[4].kappa")
     page.get_by_role("button", name="Another prompt").click()
-    assert page.evaluate("iclab.prompt.examples[4].kappa") != pytest.approx(0.0)
+    assert page.evaluate("iclab.prompt.examples[4].kappa") != pytest.approx(kappa)
+
+
+def test_a_change_taken_back_is_no_change(page):
+    token, step = ".token:nth-child(4)", "[data-step='3.0']"
+    for link, part in (("#poison?fraction=0.5", f"{token} .shape"), ("#poison", f"{token} .label"),
+                       ("#thought?right=0.6&pile=0", step), ("#thought?right=1", step)):
+        go(page, link)
+        before = page.evaluate("JSON.stringify([iclab.prompt, iclab.thoughts.prompt])")
+        for expected in ("false", "true"):
+            page.locator(part).click()
+            assert page.get_by_role("button", name="Undo my changes").get_attribute("aria-disabled") == expected
+        assert page.evaluate("JSON.stringify([iclab.prompt, iclab.thoughts.prompt])") == before
+        page.wait_for_function("link => location.hash === link", arg=link)
+
+
+def test_a_screen_reader_may_click_and_a_right_click_does_nothing(page):
+    go(page, "#poison?fraction=0")
+    page.locator(".token").nth(2).click(button="right")
+    assert not any(token[1] for token in tokens(page))
+    page.evaluate("document.querySelectorAll('.token')[2].click()")
+    assert [token[0] for token in tokens(page) if token[1]] == [2]
+
+
+def test_the_row_can_always_be_reached_by_tab(page):
+    go(page, "#poison")
+    page.locator(".token").nth(19).focus()
+    turn(page, "length", 8)
+    assert page.locator(".token[tabindex='0']").count() == 1
+
+
+def test_another_prompt_keeps_the_poison_only(page):
+    go(page, "#poison?fraction=0&poisoned=05&flipped=2&moved=1234567890abcdefghij")
+    page.get_by_role("button", name="Another prompt").click()
+    page.wait_for_function("() => location.hash === '#poison?seed=11&fraction=0&poisoned=05'")
+    go(page, "#thought?steps=0.1.1")
+    page.get_by_role("button", name="Another prompt").click()
+    page.wait_for_function("() => location.hash === '#thought?seed=4'")
+
+
+def test_what_was_said_is_about_the_last_change(page):
+    go(page, "#poison")
+    page.locator(".token").nth(3).locator(".shape").click()
+    assert "Example 4 of 20" in page.locator(".summary").text_content()
+    turn(page, "scale", 2)
+    assert "Example 4" not in page.locator(".summary").text_content()
 
 
 def test_an_example_is_dragged_by_mouse(page):
@@ -310,6 +365,22 @@ def test_an_example_is_dragged_by_mouse(page):
     assert after[1] == pytest.approx(before[1])  # the linear Transformer does not
 
 
+def test_an_example_is_dragged_by_touch(page, looks):
+    looks(390, "light")
+    go(page, "#poison")
+    page.locator(".head").scroll_into_view_if_needed()
+    start, end = (page.locator(".token").nth(i).bounding_box() for i in (2, 15))
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    steps = np.linspace(start["x"] + 5, end["x"] + 5, 8)
+    for kind, x in (("touchStart", steps[0]), *(("touchMove", x) for x in steps[1:]), ("touchEnd", None)):
+        points = [] if x is None else [{"x": float(x), "y": start["y"] + 8}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    session.detach()
+    assert [token[0] for token in tokens(page)].index(2) == 15
+
+
 def test_the_keyboard_does_all_of_it(page):
     go(page, "#poison?fraction=0")
     page.locator(".token").first.focus()
@@ -325,6 +396,15 @@ def test_the_keyboard_does_all_of_it(page):
     assert "Example 3 of 20" in page.locator(".summary").inner_text()
     page.keyboard.press("End")
     page.wait_for_function("() => document.activeElement.dataset.id === '19'")
+    before = tokens(page)
+    for key, held in (("f", "ctrlKey"), ("p", "metaKey"), ("ArrowLeft", "altKey")):  # the browser's own
+        page.evaluate("""([key, held]) => document.activeElement.dispatchEvent(
+            new KeyboardEvent('keydown', { key, bubbles: true, [held]: true }))""", [key, held])
+    assert tokens(page) == before
+    page.keyboard.press("Shift+F")
+    assert tokens(page) != before
+    page.keyboard.press("Escape")
+    assert page.locator(".token.selected").count() == 0
     page.locator("[data-field='fraction']").focus()
     page.keyboard.press("End")
     assert page.locator("output").first.inner_text() == "95\u00a0%"
@@ -360,6 +440,11 @@ def test_errors_are_counted_anew_after_a_change(page):
 
 # --- chains of thought -----------------------------------------------------------------------------------------------
 
+def shares(page, arrows):
+    """The attention that some arrows show."""
+    return page.locator(f".chains {arrows}").evaluate_all("arrows => arrows.map(arrow => Number(arrow.dataset.share))")
+
+
 def test_every_control_of_the_chains(page):
     def slips():
         return page.locator(".chains .slip").count()
@@ -374,12 +459,12 @@ def test_every_control_of_the_chains(page):
         for said, right in zip(example["tokens"][1:], example["right"], strict=True):
             assert (order.index(said) - order.index(right)) % 10 in (0, 1)
     turn(page, "length", 40)
-    assert page.locator(".chains li").count() == 40
+    assert page.locator(".chains li:not(.own-steps)").count() == 40
     turn(page, "matching", 1)
     assert page.evaluate("iclab.thoughts.prompt.examples.every(example => example.matches)")
-    shown = page.locator(".chains .arrow").evaluate_all("arrows => arrows.map(arrow => Number(arrow.dataset.share))")
+    shown = shares(page, "li:not(.own-steps) .arrow")
     turn(page, "trained", 2)
-    again = page.locator(".chains .arrow").evaluate_all("arrows => arrows.map(arrow => Number(arrow.dataset.share))")
+    again = shares(page, "li:not(.own-steps) .arrow")
     assert len(shown) == len(again) == 40 * 4
     assert np.abs(np.array(shown) - again).max() > 1e-4
 
@@ -390,11 +475,10 @@ def test_attention_and_answers_on_the_page_are_the_models(page):
         page.get_by_role("button", name=f"Step {k + 1}", exact=True).click()
         attention, direct = page.evaluate("""k => [iclab.thoughts.steps[k], iclab.thoughts.direct].map(
             step => [...step.attention])""", k)
-        shown = page.locator(".chains .step .arrow").evaluate_all("arrows => arrows.map(a => Number(a.dataset.share))")
-        close(shown, attention[:36])
+        close(shares(page, "li:not(.own-steps) .step .arrow"), attention[:36])
+        close(shares(page, ".own-steps .arrow")[:k], attention[36:])  # on its own earlier steps
         assert sum(attention) == pytest.approx(1.0)
-        once = page.locator(".chains .direct .arrow").evaluate_all("arrows => arrows.map(a => Number(a.dataset.share))")
-        close(once, direct[::3])
+        close(shares(page, ".direct .arrow"), direct[::3])
     said = page.evaluate("iclab.thoughts.steps.map(step => String.fromCharCode(65 + step.answer)).join('')")
     assert page.locator("[data-who=cot] td").first.inner_text().split("✓")[0].split("✗")[0].replace(
         "→", "").split()[1:] == list(said)
@@ -431,7 +515,7 @@ def test_the_vote_counts_matching_examples(page):
 # --- the softmax Transformer -----------------------------------------------------------------------------------------
 
 def test_mixing_moves_the_pattern_and_its_sum(page):
-    go(page, "#softmax?length=8")
+    go(page, "#softmax?length=8&query=first")
     seen = []
     for total in (-1.28, 0, 0.8):
         turn(page, "sum", total)
@@ -444,6 +528,10 @@ def test_mixing_moves_the_pattern_and_its_sum(page):
     turn(page, "domain", "inside")
     assert page.locator("[data-field='sum']").count() == 0
     assert outputs(page)[0] not in seen
+    go(page, "#softmax?length=8")
+    for query, pattern in (("first", 0), ("second", 1), ("third", 2)):
+        turn(page, "query", query)
+        assert page.evaluate("iclab.mixed.prompt.query.pattern") == pattern
 
 
 def test_pruning_takes_neurons_by_their_norms(page, models):
@@ -480,7 +568,7 @@ def test_other_controls_of_the_softmax_model(page):
             assert same < 12
     assert len(set(seen)) == len(seen)
     assert sum(page.evaluate("[...iclab.mixed.attention]")) == pytest.approx(1.0)
-    page.wait_for_function("() => document.querySelectorAll('[data-curve] circle').length === 9 + 11")
+    page.wait_for_function("() => document.querySelectorAll('[data-curve] circle').length === 11 + 11")
 
 
 # --- links, looks, manners -------------------------------------------------------------------------------------------
@@ -511,6 +599,8 @@ def test_the_link_follows_the_visitor(page):
     page.wait_for_function("() => location.hash === '#poison?fraction=0.25&flipped=1'")
     page.get_by_role("button", name="Copy link").click()
     page.wait_for_function("() => document.querySelector('.actions [role=status]').textContent.includes('link')")
+    turn(page, "fraction", 0.3)
+    page.wait_for_function("() => document.querySelector('.actions [role=status]').textContent === ''")
 
 
 @pytest.mark.parametrize("link", ["#poison?fraction=7&scale=x&direction=up&length=-3&poisoned=zz~&moved=",
@@ -571,6 +661,25 @@ def test_presets_say_what_to_look_for(page):
             assert buttons.nth(i).get_attribute("aria-pressed") == "true"
             looks.add(page.locator(".look").inner_text())
         assert len(looks) == count
+        turn(page, "length", 13)
+        assert page.locator(".presets [aria-pressed=true]").count() == 0
+        assert "You went on from" in page.locator(".look").inner_text()
+
+
+def test_a_preset_leaves_other_tabs_alone(page):
+    go(page, "#thought?right=1")
+    page.locator("[data-step='1.1']").click()
+    page.locator("#tab-poison").click()
+    page.get_by_role("button", name="A few lies").click()
+    page.locator("#tab-thought").click()
+    assert page.locator("[data-step='1.1']").get_attribute("aria-pressed") == "true"
+
+
+def test_sliders_reach_every_step_of_training(page):
+    for tab, steps in (("poison", GATED_STEPS), ("thought", CHAIN_STEPS), ("softmax", SOFTMAX_STEPS)):
+        go(page, f"#{tab}")
+        assert page.locator("[data-field='trained']").get_attribute("max") == str(len(steps) - 1)
+        assert page.locator(".training output").inner_text() == f"{steps[-1]:,} of {steps[-1]:,}"
 
 
 def test_every_model_can_be_traced(page, models):
@@ -602,6 +711,31 @@ def test_play_says_so_where_there_is_no_browser(models, tmp_path, monkeypatch, c
     monkeypatch.setattr(play.webbrowser, "open", lambda url: False)
     assert main(["play", "--out", str(tmp_path)]) == 0
     assert "No browser could be opened" in capsys.readouterr().out
+
+
+def test_reproduce_writes_it_beside_the_report(models, tmp_path, monkeypatch, capsys):
+    entry = Entry("mine.own", "figure", "Mine", "ours", lambda lab: Outcome("a", "b", "c"), module=__name__)
+    monkeypatch.setattr(reproduce, "chosen_entries", lambda ids: [entry])
+    monkeypatch.setattr(reproduce, "all_entries", lambda: {"mine.own": entry})
+    monkeypatch.setattr(outcomes, "_version", lambda entry: "1")
+    asked = []
+    monkeypatch.setattr(play, "trained", lambda lab: asked.append(lab.base_seed) or models)
+    monkeypatch.setattr(reproduce, "kept", lambda lab: None)
+    part, whole, found = (tmp_path / name for name in ("part", "whole", "found"))
+    assert main(["reproduce", "mine.own", "--out", str(part)]) == 0
+    assert not (part / "playground.html").exists()
+    assert "playground.html" not in (part / "report.html").read_text()
+    assert asked == []
+    capsys.readouterr()
+    assert main(["reproduce", "--out", str(whole), "--seed", "3"]) == 0
+    assert asked == [3]
+    assert f"playground: {whole / 'playground.html'}" in capsys.readouterr().out
+    assert 'href="playground.html"' in (whole / "report.html").read_text()
+    assert '"report":true' in (whole / "playground.html").read_text()
+    monkeypatch.setattr(reproduce, "kept", lambda lab: models)
+    assert main(["reproduce", "mine.own", "--out", str(found)]) == 0
+    assert asked == [3]
+    assert (found / "playground.html").exists()
 
 
 @pytest.mark.parametrize(("arguments", "said"), [(["--seed", "-1"], "seed must be in [0, 1048576), got -1"),

@@ -147,24 +147,36 @@ def test_dragging_an_outlier_next_to_the_query_changes_mambas_answer(page):
     assert page.evaluate("iclab.readings[0].gates[19]") > 0.5
 
 
-def test_what_the_presets_say_is_so(page):
+def test_what_the_words_of_poison_say_is_so(page):
     def gates():
         return page.evaluate("""() => { const { gates } = iclab.readings[0]; const sums = [0, 0];
             iclab.prompt.examples.forEach((example, i) => { sums[Number(example.outlier)] += gates[i]; });
             return sums[1] / (sums[0] + sums[1]); }""")
 
+    def right():
+        return page.evaluate("iclab.readings.slice(0, 2).map(reading => reading.output * iclab.prompt.truth > 0)")
+
     few = errors(page, "#poison?fraction=0.3", 1000)
     assert max(few.values()) < 0.1
+    assert right() == [True, True]
     lies = errors(page, "#poison", 1000)
     assert lies["mamba"] < 0.01
     assert lies["linear"] > 0.7
+    assert right() == [True, False]
     assert gates() < 0.05
     assert errors(page, "#poison?trained=0", 1000)["mamba"] > 0.4
+    assert right() == [False, False]
     assert gates() > 0.3
     errors(page, "#poison?trained=4", 100)
     assert gates() < 0.15
     assert errors(page, "#poison?scale=1&direction=v3", 1000)["mamba"] > 0.1
+    assert right() == [False, False]
+    assert errors(page, "#poison?direction=v3", 1000)["mamba"] < 0.02
+    far, close = (errors(page, f"#poison?scale=1&placement={place}", 1000)["mamba"] for place in ("far", "close"))
+    assert far < 0.05 < 0.3 < close
 
+
+def test_what_the_words_of_the_chains_say_is_so(page):
     for link, cot, icl in (("#thought?right=1", 0.01, 0.01), ("#thought?right=0.7&pile=0.12", 0.1, 0.2)):
         found = errors(page, link, 500)
         assert found["cot"] < cot
@@ -172,9 +184,28 @@ def test_what_the_presets_say_is_so(page):
     piled = errors(page, "#thought", 1000)
     assert piled["cot"] < 0.15
     assert piled["icl"] > 0.5
+    shown = page.evaluate("""() => { const { steps, direct, voted, prompt } = iclab.thoughts;
+        return [steps[2].answer, direct.answer, voted.direct].map(answer => answer === prompt.truth[3]); }""")
+    assert shown == [True, False, False]
+    few = [errors(page, f"#thought?right=1&matching=0.15&length=20&trained={at}", 500)["cot"] for at in (0, 7)]
+    assert few[1] < 0.1 < 0.5 < few[0]
 
-    assert errors(page, "#softmax", 1000)["softmax"] < 0.02
-    assert errors(page, "#softmax?sum=0", 1000)["softmax"] > 0.05
+
+def test_what_the_words_of_the_softmax_transformer_say_is_so(page):
+    def hinge():
+        return float(page.locator("[data-hinge]").get_attribute("data-hinge"))
+
+    usual = errors(page, "#softmax", 1000)["softmax"], hinge()
+    assert usual[0] < 0.02
+    assert errors(page, "#softmax?sum=0", 2000)["softmax"] > 0.05
+    by_query = [float(text.split()[1]) for text in page.locator("[data-query]").all_inner_texts()]
+    assert max(by_query[0], by_query[2]) < 3 < 15 < by_query[1]
+    on_others = page.evaluate("""() => { const { prompt, attention } = iclab.mixed;
+        return prompt.examples.reduce((sum, example, i) => sum + (example.pattern === 0 ? attention[i] : 0), 0); }""")
+    assert on_others > 0.3
     assert errors(page, "#softmax?domain=inside", 1000)["softmax"] < 0.01
     assert errors(page, "#softmax?pruned=0.75&order=small", 1000)["softmax"] < 0.05
+    assert hinge() > usual[1] + 0.1
     assert errors(page, "#softmax?pruned=0.75", 1000)["softmax"] > 0.2
+    assert errors(page, "#softmax?pruned=0.1", 1000)["softmax"] < 0.02
+    assert hinge() > usual[1] + 0.05

@@ -3,7 +3,7 @@
 import type { Arrays } from "../exhibits";
 import { type Columns, dot, product, rowProduct } from "./gated";
 
-export interface Attended {
+interface Attended {
   /** Of every example; they sum to 1. */
   attention: Float64Array;
   /** The mean column that the neurons read. */

@@ -17,6 +17,8 @@ export interface Chain {
   tokens: number[];
   /** The right output of each step, given its input. */
   right: number[];
+  /** Where a chain from its start should end. */
+  end: number;
   matches: boolean;
 }
 
@@ -45,7 +47,8 @@ export function drawChains(slips: Slips, patterns: number, steps: number, draw: 
       right.push(order[goal]);
       places.push((goal + off(k)) % patterns);
     }
-    return { tokens: places.map((place) => order[place]), right, matches: start === 0 };
+    const end = order[(start + (steps * (steps + 1)) / 2) % patterns];
+    return { tokens: places.map((place) => order[place]), right, end, matches: start === 0 };
   };
   const examples = Array.from({ length: slips.length }, (_, i) => {
     const at = FIRST + SLOTS * i;

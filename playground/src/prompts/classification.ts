@@ -7,8 +7,8 @@ import { choice, type Source } from "../random";
 export const RULES = ["flip", "target", "random"] as const;
 export const PLACEMENTS = ["random", "far", "close"] as const;
 export const DIRECTIONS = ["paper", "v1", "v2", "v3", "training", "against", "own"] as const;
-export type Rule = (typeof RULES)[number];
-export type Placement = (typeof PLACEMENTS)[number];
+type Rule = (typeof RULES)[number];
+type Placement = (typeof PLACEMENTS)[number];
 export type Direction = (typeof DIRECTIONS)[number];
 
 export interface Attack {
@@ -167,16 +167,16 @@ export function newPatterns(sum: number): number[][] {
   return [[0.3, -0.3, 0, 0, a, b], [r, r, 0, 0, 0, 0], [0, 0, r, r, 0, 0]];
 }
 
-/** A prompt of the icl paper's tests; `asked` fixes the query's pattern.
+/** A prompt of the icl paper's tests; `asked` fixes the query's pattern and its partner.
  *  In domain the tasks are those that training does not show (all but j against j + 1, in that order). */
-export function drawMixed(mixing: Mixing, prompts: Inputs, draw: Source, asked?: number): Prompt {
+export function drawMixed(mixing: Mixing, prompts: Inputs, draw: Source, asked?: readonly [number, number]): Prompt {
   const patterns = mixing.outside ? 3 : prompts.patterns;
-  const query = asked ?? choice(draw(0), patterns);
+  const query = asked?.[0] ?? choice(draw(0), patterns);
   const truth = draw(2) < 0.5 ? 1 : -1;
   // Trained: pattern j against j + 1, j being +1. So a query that is +1 was met with the next one, else with the last.
   const trained = mixing.outside ? -1 : (query + (truth > 0 ? 1 : patterns - 1)) % patterns;
   const partners = Array.from({ length: patterns }, (_, j) => j).filter((j) => j !== query && j !== trained);
-  const partner = partners[choice(draw(1), partners.length)];
+  const partner = asked?.[1] ?? partners[choice(draw(1), partners.length)];
   const rest = Array.from({ length: patterns }, (_, j) => j).filter((j) => j !== query && j !== partner);
   const example = (id: number, isQuery: boolean): Example => {
     const at = FIRST + SLOTS * id;

@@ -1,9 +1,10 @@
 // Parts that all views share: sliders, choices, bars, answers, errors.
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
-import { type Counted, uncertainty } from "../running";
+import { useEffect, useId } from "preact/hooks";
+import { type Counted, interval } from "../running";
 import { toLink } from "../link";
+import { selected } from "./tokens";
 import { change, FIELDS, type State, state, type Tab, usual, type Values } from "../state";
 
 export const percent = (value: number, digits = 0): string => `${(100 * value).toFixed(digits)}\u00a0%`;
@@ -84,7 +85,8 @@ function presetState(tab: Tab, { values, poisoned = [] }: Preset): State {
   const fresh = usual();
   const now = state.peek();
   for (const id of poisoned) fresh.edits.poison[id] = true;
-  return { ...fresh, tab, values: { ...now.values, [tab]: { ...fresh.values[tab], ...values } } };
+  const made = { ...now, tab, values: { ...now.values, [tab]: { ...fresh.values[tab], ...values } } };
+  return tab === "poison" ? { ...made, edits: fresh.edits } : tab === "thought" ? { ...made, chainEdits: {} } : made;
 }
 
 const chosen = signal<Preset | undefined>(undefined);
@@ -93,19 +95,20 @@ const chosen = signal<Preset | undefined>(undefined);
 export function Presets({ tab, presets }: { tab: Tab; presets: Preset[] }) {
   const now = toLink(state.value);
   const exact = presets.find((preset) => toLink(presetState(tab, preset)) === now);
-  if (exact !== undefined && chosen.peek() !== exact) chosen.value = exact;
-  const shown = presets.find((preset) => preset === chosen.value);
+  const shown = exact ?? presets.find((preset) => preset === chosen.value);
+  useEffect(() => { chosen.value = shown; }, [shown]);
   return (
     <section class="presets" aria-label="Things to try">
       <h2>Try this</h2>
       <div class="buttons">
         {presets.map((preset) => (
-          <button key={preset.title} type="button" aria-pressed={preset === shown} onClick={() => { state.value = presetState(tab, preset); }}>
+          <button key={preset.title} type="button" aria-pressed={preset === exact} onClick={() => { selected.value = null; state.value = presetState(tab, preset); }}>
             {preset.title}
           </button>
         ))}
       </div>
-      <p class="look" role="status">{shown?.look ?? "Choose one of these, or move anything below."}</p>
+      <p class="look" role="status">{exact === undefined && shown !== undefined && <b>You went on from “{shown.title}”. </b>}
+        {shown?.look ?? "Choose one of these, or move anything below."}</p>
     </section>
   );
 }
@@ -153,8 +156,7 @@ export function ErrorBar({ counted, which, reference, referenceName, name }: {
 }) {
   const { prompts, means } = counted.value;
   const mean = means[which] ?? 0;
-  const half = uncertainty(mean, prompts);
-  const [low, high] = [Math.max(mean - half, 0), Math.min(mean + half, 1)];
+  const [low, high] = interval(mean, prompts);
   const said = prompts === 0 ? "…" : percent(mean, mean < 0.1 ? 1 : 0);
   return (
     <span class="error" data-error={name} data-prompts={prompts} data-mean={mean}>

@@ -3,24 +3,24 @@ import { attack, attackedErrors, attackedFloor, attackedPrompt, exhibits, gated,
 import type { Model } from "../exhibits";
 import type { Reading } from "../models/gated";
 import { directionsOf } from "../prompts/classification";
-import { change, FIELDS, state, untouched } from "../state";
+import { redraw, state, untouched } from "../state";
 import { Answer, Choice, ErrorBar, largestOf, percent, type Preset, Presets, signed, Slider, small, Strip } from "./parts";
-import { Editor, selected, Tokens } from "./tokens";
+import { Editor, selected, Shape, Tokens } from "./tokens";
 import { Training } from "./training";
 
 const NOTES: Record<string, string> = {
   mamba: "a gate on every example: what it lets in, and how much of the past it keeps",
   linear: "no gate: every example counts alike",
-  mamba2_step: "the gate also weighs the example itself",
+  mamba2_step: "its step also weighs the example itself, like Mamba’s gate",
   retnet: "the past fades at a fixed rate",
   gated_retention: "may forget the past, cannot refuse the present",
   mamba2: "may forget the past, cannot refuse the present",
-  gla: "as many gates as key axes; the bars show their mean",
+  gla: "a gate for every coordinate, on the past only; the bars show their mean",
 };
 
 const presets: Preset[] = [
   { title: "A few lies", values: { fraction: 0.3 },
-    look: "30 % of the examples are poisoned and say the opposite of the truth. All models still answer nearly every prompt: the truth outvotes the lies." },
+    look: "30 % of the examples are poisoned and say the opposite of the truth. All models still get nearly every prompt right: the truth outvotes the lies." },
   { title: "A majority of lies", values: { fraction: 0.6 },
     look: "More examples lie than tell the truth. The linear Transformer believes the majority; Mamba’s gate bars under poisoned examples are flat, so their votes never arrive." },
   { title: "Before training", values: { fraction: 0.6, trained: 0 },
@@ -28,7 +28,7 @@ const presets: Preset[] = [
   { title: "Weak poison", values: { fraction: 0.6, scale: 1, direction: "v3" },
     look: "Poison no stronger than in training, in a direction that barely moves the gate: the bars under poisoned examples are back, and Mamba’s error with them. Raise the strength to bring the filter back." },
   { title: "The gate opens", values: { fraction: 0, direction: "against" }, poisoned: [0],
-    look: "One example carries poison that points against the training outliers. Far from the query it is forgotten. Drag it next to the query: it opens Mamba’s gate, takes the whole state, and the answer flips. For the linear Transformer it is one vote of twenty, wherever it stands." },
+    look: "One example carries poison that points against the training outliers. Far from the query it is forgotten. Drag it next to the query: it opens Mamba’s gate, takes most of the state, and the answer flips. For the linear Transformer it is one vote of twenty, wherever it stands." },
 ];
 const DIRECTIONS = {
   paper: "the paper’s v1′, v2′, v3′", v1: "v1′ = .7 v1 + .6 v2 − .4 v3", v2: "v2′ = .4 v1 + .7 v2 − .6 v3",
@@ -41,12 +41,13 @@ export function Poison() {
   const values = state.value.values.poison;
   const touched = Object.keys(state.value.edits.poison).length + Object.keys(state.value.edits.flip).length > 0
     || state.value.edits.order !== null;
+  const moved = state.value.edits.order !== null;
   const sum = directionsOf(attack.value, exhibits.poison.prompts).map((row) => row.reduce((a, b) => a + b, 0));
   return (
     <>
       <p class="intro">A prompt shows examples of a pattern and a label, then asks for the label of a last one, the query. An attacker
-        adds a vector to some of the examples and chooses their labels. All models were trained on prompts of which 60&nbsp;% were
-        poisoned with random labels; they run in this page.</p>
+        adds a vector to some of the examples and chooses their labels. All models were trained on prompts in which 60&nbsp;% of the
+        examples were poisoned and had random labels; they run in this page.</p>
       <Presets tab="poison" presets={presets} />
       <div class="columns">
         <section class="controls" aria-label="The attack">
@@ -64,17 +65,14 @@ export function Poison() {
           </div>}
           <Choice tab="poison" name="placement" label="They stand" options={PLACES}
             onChange={() => { state.value = { ...state.peek(), edits: { ...state.peek().edits, order: null } }; }}>
-            What is near the query is remembered best.</Choice>
+            {moved ? "You moved examples by hand; undo to sort them again." : "What is near the query is remembered best: try it with strength 1."}</Choice>
           <Slider tab="poison" name="length" label="Examples">More examples, smaller floor.</Slider>
         </section>
         <section class="stage" aria-label="The prompt and what every model makes of it">
           <div class="bar">
             <h2>The prompt</h2>
-            <button type="button" onClick={() => {
-              state.value = { ...state.peek(), edits: untouched() };
-              change("poison", { seed: (Number(values.seed) + 1) % FIELD_SEEDS });
-            }}>Another prompt</button>
-            <button type="button" disabled={!touched}
+            <button type="button" onClick={() => { selected.value = null; redraw("poison"); }}>Another prompt</button>
+            <button type="button" aria-disabled={!touched}
               onClick={() => { state.value = { ...state.peek(), edits: untouched() }; }}>Undo my changes</button>
           </div>
           <div class="board">
@@ -83,12 +81,14 @@ export function Poison() {
               <Tokens />
               <span class="side"><b>truth {attackedPrompt.value.truth > 0 ? "+1" : "−1"}</b></span>
             </div>
+            <p class="key soft"><span><Shape same poisoned={false} /> the query’s pattern</span> <span><Shape same={false} poisoned={false} /> the
+              other one</span> <span class="poisoned"><Shape same poisoned /> poisoned</span> <span><i class="label lies">+</i> a lie</span></p>
             <Editor />
             <p class="legend soft">Under each example three bars: <b>score</b> (how alike it is to the query), <b>gate</b> (how much of it
-              arrives), <b>vote</b> (label × score × gate; <span class="for">up for</span>, <span class="against">down against</span> the
-              truth). <span class="bad">Red</span> bars belong to poisoned examples. On the right: the answer with its margin, and the
+              arrives), both <span class="bad">red</span> if it is poisoned, and <b>vote</b> (label × score × gate;{" "}
+              <span class="for">up for</span>, <span class="against">down against</span> the truth). On the right: the answer with its margin, and the
               error over {attackedErrors.value.prompts.toLocaleString("en")} random prompts of this attack; the
-              dotted line is the floor {percent(attackedFloor.value, attackedFloor.value < 0.01 ? 2 : 1)}, which nobody beats who knows neither attack nor task.</p>
+              dotted line is the floor, {attackedFloor.value < 0.0001 ? "below 0.01\u00a0%" : percent(attackedFloor.value, 2)}, which nobody beats who knows neither attack nor task.</p>
             {gated.map((model, i) => <Row key={model.key} model={model} reading={readings.value[i]} which={i} />)}
           </div>
           <Training tab="poison" steps={gated[0].steps}>At 0 the gate is random, and poisoned examples arrive like the others.</Training>
@@ -97,9 +97,6 @@ export function Poison() {
     </>
   );
 }
-
-const seeds = FIELDS.poison.seed;
-const FIELD_SEEDS = "words" in seeds ? 1 : seeds.most + 1;
 
 function Row({ model, reading, which }: { model: Model; reading: Reading; which: number }) {
   const { examples, truth } = attackedPrompt.value;
@@ -120,13 +117,13 @@ function Row({ model, reading, which }: { model: Model; reading: Reading; which:
         {place >= 0 && <span class="column" />}
         <span class="names" aria-hidden="true"><i>score</i><i>gate</i><i>vote</i></span>
         <Strip name="score" values={reading.scores} kinds={kinds} most={largestOf(reading.scores, count)} height={20} />
-        <Strip name="gate" values={reading.gates} kinds={kinds} most={mostGate} height={22} />
+        <Strip name="gate" values={reading.gates} kinds={kinds} most={Math.max(mostGate, 0.25)} height={22} />
         <Strip name="vote" values={voted} kinds={voteKinds} most={largestOf(voted, count)} height={26} />
       </div>
       <div class="result">
         <Answer output={reading.output} truth={truth} /> <span class="margin" data-output={reading.output}>margin {signed(margin)}</span>
         <ErrorBar counted={attackedErrors} which={which} reference={attackedFloor.value} referenceName="information floor" name={model.key} />
-        {place < 0 && kinds.includes("poisoned") && <span class="numbers soft">poison gets {percent(poisonedShare, poisonedShare < 0.1 ? 1 : 0)} of the gate</span>}
+        {place < 0 && kinds.includes("poisoned") && <span class="numbers soft">poison gets {percent(poisonedShare, poisonedShare < 0.1 ? 1 : 0)} of the gate; the largest is {mostGate.toFixed(2)}</span>}
         {place >= 0 && <span class="numbers soft">example {place + 1}: score {reading.scores[place].toFixed(2)}, gate {small(reading.gates[place])}, vote {signed(voted[place])}</span>}
       </div>
     </article>

@@ -1,13 +1,13 @@
 // Chain of thought: examples as chains, the model's attention on their columns, and plain in-context learning beside it.
-import { exhibits, odds, reasoner, thoughtErrors, thoughts } from "../lab";
-import { tally } from "../prompts/chains";
-import { change, state } from "../state";
+import { announce } from "../announced";
+import { drawnChains, exhibits, odds, reasoner, thoughtErrors, thoughts } from "../lab";
+import { type Chain, tally } from "../prompts/chains";
+import { change, redraw, state } from "../state";
 import { ErrorBar, percent, type Preset, Presets, share, Slider } from "./parts";
-import { announced } from "./tokens";
 import { Training } from "./training";
 
 const { patterns: PATTERNS, steps: STEPS } = exhibits.chain.prompts;
-export const letter = (pattern: number): string => String.fromCharCode(65 + pattern);
+const letter = (pattern: number): string => String.fromCharCode(65 + pattern);
 
 const presets: Preset[] = [
   { title: "Careful examples", values: { right: 1 },
@@ -23,14 +23,16 @@ function Token({ pattern, kind = "" }: { pattern: number; kind?: string }) {
   return <span class={`pattern ${kind}`} style={{ "--hue": Math.round((pattern * 360) / PATTERNS) }}>{letter(pattern)}</span>;
 }
 
-/** Make a step of an example wrong, or right again. */
-export function stepToggled(example: number, k: number): void {
-  const { tokens, right } = thoughts.peek().prompt.examples[example];
-  const off = tokens[k + 1] === right[k] ? 1 : 0;
-  state.value = { ...state.peek(), chainEdits: { ...state.peek().chainEdits, [`${example}.${k}`]: off } };
+/** Make a step of an example wrong, or right again; as it was drawn, if that is what it comes to. */
+function stepToggled(example: number, k: number): void {
+  const isRight = ({ tokens, right }: Chain): boolean => tokens[k + 1] === right[k];
+  const wanted = !isRight(thoughts.peek().prompt.examples[example]);
+  const { [`${example}.${k}`]: _, ...chainEdits } = state.peek().chainEdits;
+  if (isRight(drawnChains.peek().examples[example]) !== wanted) chainEdits[`${example}.${k}`] = wanted ? 0 : 1;
+  state.value = { ...state.peek(), chainEdits };
   const now = thoughts.peek().prompt.examples[example];
-  announced.value = `Step ${k + 1} of example ${example + 1} now leads from ${letter(now.tokens[k])} to ${letter(now.tokens[k + 1])}, `
-    + (off === 0 ? "which is right." : "which is wrong.");
+  announce(`Step ${k + 1} of example ${example + 1} now leads from ${letter(now.tokens[k])} to ${letter(now.tokens[k + 1])}, `
+    + `which is ${wanted ? "right" : "wrong"}.`);
 }
 
 export function Thought() {
@@ -53,8 +55,7 @@ export function Thought() {
             The likeliest wrong end has {percent(rival, 0)}: Condition 1 {condition ? "holds" : "fails"}.</Slider>
           <Slider tab="thought" name="matching" label="Examples that start like the query" show={(value) => percent(value)}>
             The others say nothing about the first step.</Slider>
-          <Slider tab="thought" name="length" label="Examples"
-            onChange={() => { state.value = { ...state.peek(), chainEdits: {} }; }}>More of them help a vote only if the truth leads.</Slider>
+          <Slider tab="thought" name="length" label="Examples">More of them help a vote only if the truth leads.</Slider>
         </section>
         <section class="stage" aria-label="The chains and what the model makes of them">
           <Answers />
@@ -64,15 +65,13 @@ export function Thought() {
               {Array.from({ length: STEPS }, (_, k) => (
                 <button key={k} type="button" aria-pressed={k === look} onClick={() => change("thought", { look: k + 1 })}>Step {k + 1}</button>))}
             </div>
-            <button type="button" onClick={() => {
-              state.value = { ...state.peek(), chainEdits: {} };
-              change("thought", { seed: (Number(values.seed) + 1) % 10000 });
-            }}>Another prompt</button>
-            <button type="button" disabled={Object.keys(state.value.chainEdits).length === 0}
+            <button type="button" onClick={() => redraw("thought")}>Another prompt</button>
+            <button type="button" aria-disabled={Object.keys(state.value.chainEdits).length === 0}
               onClick={() => { state.value = { ...state.peek(), chainEdits: {} }; }}>Undo my changes</button>
           </div>
-          <p class="soft">Click a step’s output to make it wrong or right again. Bars on the arrows are the attention of the chain of
-            thought while it decodes step {look + 1}; those on the far right the attention of in-context learning. <span class="bad">Red</span> letters are wrong.</p>
+          <p class="soft">Click a step’s output to make it wrong or right again; <span class="bad">red</span> letters are wrong. Bars on
+            the arrows are the attention of the chain of thought while it decodes step {look + 1}. The column on the right is all that
+            in-context learning sees, its attention and the end of each chain: an end is red if it is not where a chain from its start leads.</p>
           <Chains look={look} />
           <Training tab="thought" steps={reasoner.steps}>At 0 attention is spread over all columns. First it leaves the other steps, then the other patterns.</Training>
         </section>
@@ -88,7 +87,7 @@ function Chains({ look }: { look: number }) {
   const topDirect = Math.max(...direct.attention, 1e-9);
   const here = look === 0 ? prompt.truth[0] : steps[look - 1].answer;
   return (
-    <ol class="chains" aria-label={`${prompt.examples.length} examples`}>
+    <ol class="chains" aria-label={`${prompt.examples.length} examples, then the query`}>
       {prompt.examples.map((example, i) => (
         <li key={i} class={example.tokens[look] === here ? "matches" : ""}>
           <span class="chain">
@@ -107,9 +106,23 @@ function Chains({ look }: { look: number }) {
               );
             })}
           </span>
-          <span class="direct" aria-hidden="true"><Arrow mass={direct.attention[i * STEPS]} top={topDirect} /></span>
+          <span class="direct">
+            <Arrow mass={direct.attention[i * STEPS]} top={topDirect} />
+            <Token pattern={example.tokens[STEPS]} kind={example.tokens[STEPS] === example.end ? "" : "slip"} />
+            <span class="unseen">attention at once {percent(direct.attention[i * STEPS], 1)}</span>
+          </span>
         </li>
       ))}
+      <li class="own-steps matches" aria-label="The query and the steps that the model has written so far">
+        <span class="chain">
+          <Token pattern={prompt.truth[0]} />
+          {steps.slice(0, look).map((step, k) => (
+            <span key={k} class="step"><Arrow mass={mass[prompt.examples.length * STEPS + k]} top={top} />
+              <Token pattern={step.answer} kind={step.answer === prompt.truth[k + 1] ? "" : "slip"} /></span>))}
+          <span class="step"><Arrow mass={0} top={1} /><span class="pattern asked">?</span></span>
+        </span>
+        <span class="soft">the query, asked for step {look + 1}</span>
+      </li>
     </ol>
   );
 }
@@ -134,7 +147,7 @@ function Answers() {
     <section class="answers" aria-label="Answers">
       <p class="truth">Query <Token pattern={start} />, the right chain: {truth.map((pattern, k) => <span key={k}> → <Token pattern={pattern} /></span>)}</p>
       <table>
-        <thead><tr><th scope="col">who</th><th scope="col">says</th><th scope="col">error of the answer, {thoughtErrors.value.prompts.toLocaleString("en")} random prompts</th></tr></thead>
+        <thead><tr><th scope="col">who</th><th scope="col">says</th><th scope="col">error of the answer over {thoughtErrors.value.prompts.toLocaleString("en")} random prompts; dotted: the ideal vote</th></tr></thead>
         <tbody>
           {rows.map(({ name, key, said, which, reference }) => {
             const ends = said.length === 1 ? [truth[last]] : truth;
@@ -145,7 +158,8 @@ function Answers() {
                 <td><Token pattern={start} />{said.map((pattern, k) => (
                   <span key={k}> {said.length === 1 ? "⇒" : "→"} <Token pattern={pattern} kind={pattern === ends[k] ? "" : "slip"} /></span>))}
                   <span class={`mark ${right ? "right" : "wrong"}`}> {right ? "✓ right" : "✗ wrong"}</span></td>
-                <td><ErrorBar counted={thoughtErrors} which={which} name={key} reference={reference} referenceName="ideal vote" /></td>
+                <td><ErrorBar counted={thoughtErrors} which={which} name={key} reference={reference} referenceName="ideal vote" />
+                  {said.length > 1 && <span class="soft">mean over the steps {percent(thoughtErrors.value.means[which + 1] ?? 0, 1)}</span>}</td>
               </tr>
             );
           })}
@@ -158,9 +172,9 @@ function Answers() {
 
 /** How much each letter is supported: by the model's attention, and by the count of matching examples. */
 function Supports() {
-  const { prompt, steps, direct, voted } = thoughts.value;
+  const { prompt, steps, direct } = thoughts.value;
   const look = Number(state.value.values.thought.look) - 1;
-  const here = look === 0 ? prompt.truth[0] : voted.chain[look - 1];
+  const here = look === 0 ? prompt.truth[0] : steps[look - 1].answer;
   const panels = [
     { title: `Chain of thought, step ${look + 1}`, model: steps[look].support, counts: tally(prompt, here, look, look + 1), right: prompt.truth[look + 1] },
     { title: "In-context learning", model: direct.support, counts: tally(prompt, prompt.truth[0], 0, STEPS), right: prompt.truth[STEPS] },

@@ -1,37 +1,53 @@
 // The row of examples: click, drag or press keys to poison them, flip their labels, and move them.
 import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { attackedPrompt } from "../lab";
+import { announce } from "../announced";
+import { attackedPrompt, drawnPrompt } from "../lab";
 import type { Example } from "../prompts/classification";
 import { state } from "../state";
 
 /** Which example the numbers and the buttons below the row speak of. */
 export const selected = signal<number | null>(null);
-export const announced = signal("");
 
 const now = () => attackedPrompt.peek().examples;
 const find = (id: number): Example => now().find((example) => example.id === id)!;
 
-export function poisonToggled(id: number): void {
-  const { edits } = state.peek();
-  state.value = { ...state.peek(), edits: { ...edits, poison: { ...edits.poison, [id]: !find(id).outlier } } };
+/** Marks with one of them set, or taken away where it says what is so anyway. */
+function marked(marks: Record<number, boolean>, id: number, value: boolean, anyway: boolean): Record<number, boolean> {
+  const { [id]: _, ...rest } = marks;
+  return value === anyway ? rest : { ...rest, [id]: value };
 }
 
-export function labelFlipped(id: number): void {
+function poisonToggled(id: number): void {
   const { edits } = state.peek();
-  state.value = { ...state.peek(), edits: { ...edits, flip: { ...edits.flip, [id]: !edits.flip[id] } } };
+  const drawn = drawnPrompt.peek().examples.find((example) => example.id === id)!;
+  state.value = { ...state.peek(), edits: { ...edits, poison: marked(edits.poison, id, !find(id).outlier, drawn.outlier) } };
+  said(id);
+}
+
+function labelFlipped(id: number): void {
+  const { edits } = state.peek();
+  state.value = { ...state.peek(), edits: { ...edits, flip: marked(edits.flip, id, !edits.flip[id], false) } };
+  said(id);
 }
 
 /** Put an example at a place of the row; 0 is farthest from the query. */
-export function movedTo(id: number, place: number): void {
+function movedTo(id: number, place: number): void {
   const order = now().map((example) => example.id).filter((other) => other !== id);
   order.splice(Math.max(0, Math.min(place, order.length)), 0, id);
   if (order.join() !== now().map((example) => example.id).join()) {
     state.value = { ...state.peek(), edits: { ...state.peek().edits, order } };
   }
+  said(id);
 }
 
-export function described(example: Example, place: number, count: number): string {
+/** Tell a screen reader what an example is now. */
+function said(id: number): void {
+  const place = now().findIndex((example) => example.id === id);
+  announce(described(now()[place], place, now().length));
+}
+
+function described(example: Example, place: number, count: number): string {
   const shape = example.same ? "circle, the query’s pattern" : "square, the other pattern";
   const label = `label ${example.label > 0 ? "plus" : "minus"}${example.label === example.clean ? "" : ", which is wrong"}`;
   return `Example ${place + 1} of ${count}: ${shape}, ${label}${example.outlier ? ", poisoned" : ""}`;
@@ -54,10 +70,10 @@ const SPIKES = `M${Array.from({ length: 20 }, (_, i) => {
 
 export function Tokens() {
   const row = useRef<HTMLDivElement>(null);
-  const drag = useRef<{ id: number; x: number; moved: boolean; onLabel: boolean } | null>(null);
+  const drag = useRef<{ id: number; x: number; moved: boolean } | null>(null);
   const { examples, query, truth } = attackedPrompt.value;
   const count = examples.length;
-  const focused = selected.value ?? examples[0].id;
+  const focused = examples.some((example) => example.id === selected.value) ? selected.value : examples[0].id;
 
   const focus = (place: number): void => {
     const id = now()[Math.max(0, Math.min(place, count - 1))].id;
@@ -65,6 +81,8 @@ export function Tokens() {
     requestAnimationFrame(() => row.current?.querySelector<HTMLElement>(`[data-id="${id}"]`)?.focus());
   };
   const pressed = (event: KeyboardEvent, id: number, place: number): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's own
+    const key = event.key.toLowerCase();
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step !== undefined && event.shiftKey) {
       movedTo(id, place + step);
@@ -72,16 +90,11 @@ export function Tokens() {
     } else if (step !== undefined) focus(place + step);
     else if (event.key === "Home") focus(0);
     else if (event.key === "End") focus(count - 1);
-    else if (event.key === "Enter" || event.key === " " || event.key === "p") poisonToggled(id);
-    else if (event.key === "f") labelFlipped(id);
+    else if (key === "enter" || key === " " || key === "p") poisonToggled(id);
+    else if (key === "f") labelFlipped(id);
+    else if (key === "escape") selected.value = null;
     else return;
     event.preventDefault();
-    said(id);
-  };
-  const said = (id: number): void => {
-    const examples = now();
-    const place = examples.findIndex((example) => example.id === id);
-    announced.value = described(examples[place], place, examples.length);
   };
   const placeAt = (x: number): number => {
     const box = row.current!.getBoundingClientRect();
@@ -90,6 +103,20 @@ export function Tokens() {
 
   return (
     <div class="tokens" ref={row} role="group" style={{ "--columns": count + 1 }}
+      onPointerMove={(event) => {
+        const held = drag.current;
+        if (held === null || !event.isPrimary) return;
+        if (event.buttons === 0) { // it was let go elsewhere
+          drag.current = null;
+          return;
+        }
+        if (!held.moved && Math.abs(event.clientX - held.x) > 6) {
+          held.moved = true;
+          row.current!.setPointerCapture(event.pointerId); // by the row, so that no click on an example follows
+        }
+        if (held.moved) movedTo(held.id, Math.min(placeAt(event.clientX), count - 1));
+      }}
+      onPointerUp={() => { drag.current = null; }} onPointerCancel={() => { drag.current = null; }}
       aria-label="Examples of the prompt, the query last. Arrow keys choose, Enter poisons, F flips the label, Shift with an arrow moves.">
       {examples.map((example, place) => (
         <div key={example.id} data-id={example.id} role="button" tabIndex={example.id === focused ? 0 : -1}
@@ -97,26 +124,13 @@ export function Tokens() {
           aria-pressed={example.outlier} aria-label={described(example, place, count)}
           onFocus={() => { selected.value = example.id; }}
           onKeyDown={(event) => pressed(event, example.id, place)}
+          onClick={(event) => {
+            if ((event.target as HTMLElement).closest(".label") !== null) labelFlipped(example.id);
+            else poisonToggled(example.id);
+          }}
           onPointerDown={(event) => {
-            const onLabel = (event.target as HTMLElement).closest(".label") !== null;
-            drag.current = { id: example.id, x: event.clientX, moved: false, onLabel };
-            event.currentTarget.setPointerCapture(event.pointerId);
-          }}
-          onPointerMove={(event) => {
-            const held = drag.current;
-            if (held === null || held.id !== example.id) return;
-            held.moved ||= Math.abs(event.clientX - held.x) > 6;
-            if (held.moved) movedTo(held.id, Math.min(placeAt(event.clientX), count - 1));
-          }}
-          onPointerUp={() => {
-            const held = drag.current;
-            drag.current = null;
-            if (held === null) return;
-            if (!held.moved && held.onLabel) labelFlipped(held.id);
-            else if (!held.moved) poisonToggled(held.id);
-            said(held.id);
-          }}
-          onPointerCancel={() => { drag.current = null; }}>
+            if (event.button === 0 && event.isPrimary) drag.current = { id: example.id, x: event.clientX, moved: false };
+          }}>
           <Shape same={example.same} poisoned={example.outlier} />
           <span class={`label ${example.label === example.clean ? "" : "lies"}`}>{example.label > 0 ? "+" : "−"}</span>
         </div>
@@ -135,7 +149,7 @@ export function Editor() {
   const { examples } = attackedPrompt.value;
   const place = examples.findIndex((example) => example.id === selected.value);
   if (place < 0) {
-    return <p class="editor">Click an example to poison it, its sign to flip its label; drag it nearer to the query or away.</p>;
+    return <p class="editor">Click an example to poison it, its sign to flip its label; drag it nearer to the query or away from it.</p>;
   }
   const example = examples[place];
   return (
@@ -144,8 +158,8 @@ export function Editor() {
       <span class="buttons">
         <button type="button" onClick={() => poisonToggled(example.id)}>{example.outlier ? "Clean it" : "Poison it"}</button>
         <button type="button" onClick={() => labelFlipped(example.id)}>Flip its label</button>
-        <button type="button" disabled={place === 0} onClick={() => movedTo(example.id, place - 1)}>← Farther</button>
-        <button type="button" disabled={place === examples.length - 1} onClick={() => movedTo(example.id, place + 1)}>Nearer →</button>
+        <button type="button" aria-disabled={place === 0} onClick={() => movedTo(example.id, place - 1)}>← Farther</button>
+        <button type="button" aria-disabled={place === examples.length - 1} onClick={() => movedTo(example.id, place + 1)}>Nearer →</button>
       </span>
     </p>
   );

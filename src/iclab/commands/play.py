@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 
 from iclab.commands.options import Parser
@@ -12,6 +13,7 @@ from iclab.papers.entries import Lab
 from iclab.report.playground.exhibits import exhibits, kept, trained
 from iclab.report.playground.page import render
 from iclab.runs.store import Store, check_writable
+from iclab.training import Trained
 from iclab.training.checkpoint import write_whole
 
 PAGE = "playground.html"
@@ -21,7 +23,7 @@ def main(arguments: list[str]) -> None:
     """Train the playground's models, or find them again, write the page, open it."""
     parser = Parser("play", "Open the playground: poison prompts, break chains of thought and prune neurons yourself, "
                             "and watch trained models react. The page is one file that works without a network; the "
-                            "first time its models are trained, which takes about a minute.")
+                            "first time its models are trained, which takes up to a minute.")
     parser.add_argument("--out", default="results", metavar="DIR", help=f"where to write {PAGE} [default: results]")
     parser.add_argument("--store", default=None, metavar="DIR", help="where trained models are kept [OUT/store]")
     parser.add_argument("--seed", type=int, default=0, metavar="INT", help="base seed of the models [default: 0]")
@@ -35,7 +37,8 @@ def main(arguments: list[str]) -> None:
     store.check()
     keep_compiled_programs(store)
     try:
-        path = write_playground(out, Lab(store, base_seed=options.seed))
+        lab = Lab(store, base_seed=options.seed)
+        path = write_playground(out, lab, kept(lab))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Trained models are kept in {store.files.place}; the same command goes on from there."
                                 ) from None
@@ -44,9 +47,8 @@ def main(arguments: list[str]) -> None:
         print("No browser could be opened from here: open that file in one.")
 
 
-def write_playground(out: Path, lab: Lab) -> Path:
-    """Write the page with the models of the lab's base seed, trained with a progress bar if need be."""
-    models = kept(lab)
+def write_playground(out: Path, lab: Lab, models: Sequence[Trained] | None) -> Path:
+    """Write the page; models that are not given are trained, with a progress bar."""
     if models is None:
         with bar(f"{len(exhibits())} models for the playground") as lab.progress:
             models = trained(lab)

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
     store.check()
     keep_compiled_programs(store)
     lab = Lab(store, options.scale, options.seed)
-    results = Results(out, lab)
+    results, playground = Results(out, lab), None
     try:
         with board(entries) as shown:
             for entry in entries:
@@ -51,9 +51,10 @@ def main(arguments: list[str]) -> None:
                 shown.done(found)
                 results.add(found)
         # A part of the entries does not train the playground's models, but shows them if they are there.
-        if not options.ids or kept(lab) is not None:
+        models = kept(lab)
+        if models is not None or not options.ids:
             results.write()
-            write_playground(out, lab)
+            playground = write_playground(out, lab, models)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Finished runs are kept in {store.files.place}; the same command goes on from there."
                                 ) from None
@@ -62,8 +63,8 @@ def main(arguments: list[str]) -> None:
     if results.claims:
         claims_table(results.claims)
     print(f"report: {out / 'report.html'}")
-    if (out / PAGE).exists():
-        print(f"playground: {out / PAGE}")
+    if playground is not None:
+        print(f"playground: {playground}")
 
 
 class Results:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from iclab.figures.style import COLOURS, NAMES
 from iclab.papers.cot.settings import default_test
-from iclab.papers.icl.settings import LARGEST_SUM, out_of_domain
+from iclab.papers.icl.settings import out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.prompts.chain import mixtures_code
 from iclab.prompts.patterns import unit_rows
@@ -77,7 +77,7 @@ def _attacked() -> dict[str, Any]:
 def _mixed() -> dict[str, Any]:
     """The out-of-domain prompts of the icl paper; the page chooses S1 and how many examples decide."""
     test = out_of_domain()
-    return _inputs(test) | {"irrelevantScale": float(test.irrelevant_scale), "largestSum": LARGEST_SUM}
+    return _inputs(test) | {"irrelevantScale": float(test.irrelevant_scale)}
 
 
 def _inputs(test: Any) -> dict[str, Any]:
