@@ -40,6 +40,8 @@ export interface Example {
 export interface Prompt {
   examples: Example[];
   query: Example;
+  /** The task's other pattern. */
+  partner: number;
   /** The query's true label. */
   truth: number;
 }
@@ -98,7 +100,7 @@ export function drawAttacked(attack: Attack, prompts: Exhibits["poison"]["prompt
   const examples = Array.from({ length: attack.length }, (_, id) => example(id, draw(FIRST + SLOTS * id + 5) < 0.5));
   // The query has the slots of an example far behind: its own do not move when examples are added.
   const query = { ...example(1000, true), outlier: false, label: 0 };
-  return { examples: placed(examples, attack.placement), query, truth };
+  return { examples: placed(examples, attack.placement), query, partner, truth };
 }
 
 /** Poisoned examples all farthest from the query, all closest to it, or where they are. */
@@ -191,5 +193,5 @@ export function drawMixed(mixing: Mixing, prompts: Inputs, draw: Source, asked?:
     };
   };
   const examples = Array.from({ length: mixing.length }, (_, id) => example(id, false));
-  return { examples, query: { ...example(1000, true), label: 0 }, truth };
+  return { examples, query: { ...example(1000, true), label: 0 }, partner, truth };
 }

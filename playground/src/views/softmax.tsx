@@ -14,7 +14,7 @@ const presets: Preset[] = [
   { title: "A pattern from outside", values: {},
     look: "The patterns of this task were never trained: they are mixtures of trained ones, μ1′ with a coefficient sum S1 of 1.28. The model answers as if it knew them." },
   { title: "Below one", values: { sum: 0 },
-    look: "The coefficients of μ1′ sum to 0. A query that carries μ2′ no longer looks past the examples of μ1′: half of its attention goes to them, and half of such prompts go wrong. The paper’s theorem asks for a sum of at least 1; the curve below shows how sharp that line is." },
+    look: "The coefficients of μ1′ sum to 0. A query that carries μ2′ no longer looks past the examples of μ1′: about half of its attention goes to them, and nearly half of such prompts go wrong. The paper’s theorem asks for a sum of at least 1; the curve below shows how sharp that line is." },
   { title: "Prune the small", values: { pruned: 0.75, order: "small" },
     look: "Three quarters of the neurons are gone, the smallest first: margins shrink, the answers hardly change." },
   { title: "Prune the large", values: { pruned: 0.75, order: "large" },
@@ -101,26 +101,19 @@ function Mixture({ sum }: { sum: number }) {
 }
 
 function Attention() {
-  const { examples } = mixedPrompt.value;
+  const { examples, partner } = mixedPrompt.value;
   const { attention } = mixedReading.value;
   return (
     <div class="attention" style={{ "--columns": examples.length }}>
       <Strip name="score" values={attention} kinds={examples.map((example) => (example.same ? "clean" : "other"))} most={largestOf(attention, examples.length)} height={60} />
       <div class="tokens small" aria-hidden="true" style={{ "--columns": examples.length }}>
         {examples.map((example) => (
-          <span key={example.id} class={`token ${example.same || example.pattern === partnerOf(examples) ? "" : "bystander"}`}>
+          <span key={example.id} class={`token ${example.same || example.pattern === partner ? "" : "bystander"}`}>
             <Shape same={example.same} poisoned={false} /><span class="label">{example.label > 0 ? "+" : "−"}</span>
           </span>))}
       </div>
     </div>
   );
-}
-
-/** The task's other pattern: the most frequent one that is not the query's. */
-function partnerOf(examples: { pattern: number; same: boolean }[]): number {
-  const counts = new Map<number, number>();
-  for (const { pattern, same } of examples) if (!same) counts.set(pattern, (counts.get(pattern) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? -1;
 }
 
 function Neurons() {
@@ -139,7 +132,7 @@ function Curve({ title, counted, x, now, line, name }: {
 }) {
   const { means, prompts } = counted.value;
   const [left, right] = [x[0], x[x.length - 1]];
-  const at = (value: number): number => 20 + (176 * (value - left)) / (right - left);
+  const at = (value: number): number => 26 + (170 * (value - left)) / (right - left);
   const curves = Array.from({ length: Math.round(means.length / x.length) }, (_, i) => means.slice(i * x.length, (i + 1) * x.length));
   const top = Math.max(0.1, Math.ceil(Math.max(...means, 0) * 10) / 10);
   const y = (value: number): number => 84 - (76 * value) / top;
@@ -148,9 +141,9 @@ function Curve({ title, counted, x, now, line, name }: {
     <figure class="curve" data-curve={name}>
       <figcaption>{title}</figcaption>
       <svg viewBox="0 0 200 100" role="img" aria-label={`${title}. Errors: ${said}`}>
-        <line class="axis" x1="20" x2="196" y1="84" y2="84" />
-        <text x="17" y="11" text-anchor="end">{percent(top)}</text><text x="17" y="86" text-anchor="end">0</text>
-        <text x="20" y="96">{left.toFixed(1)}</text><text x="196" y="96" text-anchor="end">{right.toFixed(1)}</text>
+        <line class="axis" x1="26" x2="196" y1="84" y2="84" />
+        <text x="23" y="11" text-anchor="end">{percent(top)}</text><text x="23" y="86" text-anchor="end">0</text>
+        <text x="26" y="96">{left.toFixed(1)}</text><text x="196" y="96" text-anchor="end">{right.toFixed(1)}</text>
         {line !== undefined && <line class="rule" x1={at(line)} x2={at(line)} y1="8" y2="84" />}
         {line !== undefined && <text x={at(line)} y="96" text-anchor="middle">{line}</text>}
         <line class="now" x1={at(now)} x2={at(now)} y1="8" y2="84" />

@@ -6,7 +6,7 @@ import { change, redraw, state } from "../state";
 import { ErrorBar, percent, type Preset, Presets, share, Slider } from "./parts";
 import { Training } from "./training";
 
-const { patterns: PATTERNS, steps: STEPS } = exhibits.chain.prompts;
+const { steps: STEPS } = exhibits.chain.prompts;
 const letter = (pattern: number): string => String.fromCharCode(65 + pattern);
 
 const presets: Preset[] = [
@@ -20,7 +20,7 @@ const presets: Preset[] = [
     look: "Hardly any example starts where the query does. Attention must find the few that do: compare with training step 0." },
 ];
 function Token({ pattern, kind = "" }: { pattern: number; kind?: string }) {
-  return <span class={`pattern ${kind}`} style={{ "--hue": Math.round((pattern * 360) / PATTERNS) }}>{letter(pattern)}</span>;
+  return <span class={`pattern p${pattern} ${kind}`}>{letter(pattern)}</span>;
 }
 
 /** Make a step of an example wrong, or right again; as it was drawn, if that is what it comes to. */
@@ -129,7 +129,7 @@ function Chains({ look }: { look: number }) {
 
 /** An arrow with a bar for the attention on its column. */
 function Arrow({ mass, top }: { mass: number; top: number }) {
-  return <span class="arrow" data-share={mass} title={`attention ${percent(mass, 1)}`}><span style={{ transform: `scaleX(${(mass / top).toFixed(4)})` }} /></span>;
+  return <span class="arrow" data-share={mass}><span style={{ transform: `scaleX(${(mass / top).toFixed(4)})` }} /></span>;
 }
 
 function Answers() {
