@@ -18,9 +18,9 @@ from iclab.papers.mamba.settings import training_prompts
 GIVEN = os.environ.get("JAX_COMPILATION_CACHE_DIR")
 PROGRAMS = GIVEN or str(Path(tempfile.gettempdir()) / f"iclab-tests-{os.getpid()}")
 os.environ["JAX_COMPILATION_CACHE_DIR"] = PROGRAMS
-os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 jax.config.update("jax_compilation_cache_dir", PROGRAMS)
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 settings.register_profile("iclab", deadline=None, max_examples=5)
 settings.load_profile("iclab")
 

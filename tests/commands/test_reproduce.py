@@ -76,6 +76,7 @@ def own(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_killed_at_any_time_it_gives_the_same_claims(tmp_path, own):
     """Two entries, killed once while the first trains and once between the two, against the same undisturbed."""
     other = own.with_name("other.py")
