@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +19,9 @@ from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, used_co
 from iclab.training import Run, Trained
 from iclab.training.sgd import begin
 from iclab.training.trained import named
+
+SOURCES = Path(__file__).parents[2] / "playground"
+"""Of the page's program."""
 
 
 def random_models() -> list[Trained]:

@@ -1,0 +1,54 @@
+"""The playground's page in a browser, for the tests that share it."""
+
+from __future__ import annotations
+
+import pytest
+from browser import chromium, opened
+from exhibited import random_models
+from visitor import go
+
+from iclab.report.playground.page import render
+
+
+@pytest.fixture(scope="module")
+def models():
+    return random_models()
+
+
+@pytest.fixture(scope="module")
+def path(models, tmp_path_factory):
+    made = tmp_path_factory.mktemp("playground") / "playground.html"
+    made.write_text(render(models))
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def one_page(browser, path):
+    with opened(browser, path) as found:
+        yield found
+
+
+@pytest.fixture
+def page(one_page):
+    """The page, as it is without a link; nothing may have gone wrong in it when a test is over."""
+    go(one_page, "#poison")
+    yield one_page
+    assert one_page.complaints == []
+
+
+@pytest.fixture
+def looks(page):
+    """Change the size of the window and the colours; afterwards all is as before."""
+    def look(width, scheme):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme=scheme)
+
+    yield look
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
