@@ -21,8 +21,15 @@ function digest() {
   return hash.digest("hex");
 }
 
+// The licences of what is bundled ask to go with every copy.
+function licences() {
+  const bundled = ["preact", "@preact/signals", "@preact/signals-core"];
+  return bundled.map((name) => `${name}\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8").trim()}`).join("\n\n");
+}
+
 async function made(entry) {
-  const banner = `/* Built from playground/ by "npm run build"; sources ${digest()} */`;
+  const banner = `/* Built from playground/ by "npm run build"; sources ${digest()} */`
+    + (entry.endsWith("css") ? "" : `\n/* Contains:\n\n${licences()}\n*/`);
   const result = await build({
     entryPoints: [join(here, "src", entry)], bundle: true, minify: true, write: false, target: "es2022",
     format: "iife", jsx: "automatic", jsxImportSource: "preact", legalComments: "none", charset: "utf8",

@@ -46,6 +46,7 @@ def test_one_small_file_that_asks_for_nothing(path):
     assert len(script) == 1
     assert base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode() in policy
     assert "default-src 'none'" in policy
+    assert "The MIT License" in script[0]  # of what is bundled
     assert re.findall(r'(?:src|href)="', text.split("<script>")[0]) == []
 
 
