@@ -39,7 +39,7 @@ function App() {
       <header>
         <div class="title">
           <h1>iclab playground</h1>
-          <p>Poison the prompt yourself and watch the model inside.</p>
+          <p>Poison it, break it, prune it yourself, and watch the model inside.</p>
         </div>
         <div class="actions">
           {exhibits.about.report && <a href="report.html">Report</a>}

@@ -5,7 +5,8 @@ import { useEffect, useId } from "preact/hooks";
 import { type Counted, interval } from "../running";
 import { toLink } from "../link";
 import { selected } from "./tokens";
-import { change, FIELDS, type State, state, type Tab, usual, type Values } from "../state";
+import type { Edits } from "../prompts/classification";
+import { change, FIELDS, type State, state, type Tab, untouched, usual, type Values } from "../state";
 
 export const percent = (value: number, digits = 0): string => `${(100 * value).toFixed(digits)}\u00a0%`;
 /** A number that may be tiny. */
@@ -80,16 +81,22 @@ export interface Preset {
   poisoned?: number[];
 }
 
-/** The state of a preset. */
-function presetState(tab: Tab, { values, poisoned = [] }: Preset): State {
-  const fresh = usual();
-  const now = state.peek();
-  for (const id of poisoned) fresh.edits.poison[id] = true;
-  const made = { ...now, tab, values: { ...now.values, [tab]: { ...fresh.values[tab], ...values } } };
-  return tab === "poison" ? { ...made, edits: fresh.edits } : tab === "thought" ? { ...made, chainEdits: {} } : made;
+/** The changes by hand that a preset begins with; none without one. */
+export function firstEdits(preset: Preset | undefined): Edits {
+  return { ...untouched(), poison: Object.fromEntries((preset?.poisoned ?? []).map((id) => [id, true])) };
 }
 
-const chosen = signal<Preset | undefined>(undefined);
+/** The state of a preset. */
+function presetState(tab: Tab, preset: Preset): State {
+  const { values } = preset;
+  const fresh = usual();
+  const now = state.peek();
+  const made = { ...now, tab, values: { ...now.values, [tab]: { ...fresh.values[tab], ...values } } };
+  return tab === "poison" ? { ...made, edits: firstEdits(preset) } : tab === "thought" ? { ...made, chainEdits: {} } : made;
+}
+
+/** The preset from which the visitor went on. */
+export const chosen = signal<Preset | undefined>(undefined);
 
 /** Buttons for things to try; what to look for stays in sight while the visitor goes on from there. */
 export function Presets({ tab, presets }: { tab: Tab; presets: Preset[] }) {
@@ -145,14 +152,14 @@ export function Answer({ output, truth }: { output: number; truth: number }) {
   const right = output * truth > 0;
   return (
     <span class={`answer ${right ? "right" : "wrong"}`}>
-      {output === 0 ? "0" : output > 0 ? "+1" : "−1"} <span class="mark">{right ? "✓ right" : "✗ wrong"}</span>
+      {output === 0 ? "no answer" : output > 0 ? "+1" : "−1"} <span class="mark">{right ? "✓ right" : "✗ wrong"}</span>
     </span>
   );
 }
 
 /** An error over many prompts, as a bar with its uncertainty, and a reference line. */
-export function ErrorBar({ counted, which, reference, referenceName, name }: {
-  counted: ReadonlySignal<Counted>; which: number; reference?: number; referenceName?: string; name: string;
+export function ErrorBar({ counted, which, reference, referenceName, name, caption }: {
+  counted: ReadonlySignal<Counted>; which: number; reference?: number; referenceName?: string; name: string; caption?: string;
 }) {
   const { prompts, means } = counted.value;
   const mean = means[which] ?? 0;
@@ -160,6 +167,7 @@ export function ErrorBar({ counted, which, reference, referenceName, name }: {
   const said = prompts === 0 ? "…" : percent(mean, mean < 0.1 ? 1 : 0);
   return (
     <span class="error" data-error={name} data-prompts={prompts} data-mean={mean}>
+      {caption !== undefined && <span class="caption soft">{caption}</span>}
       <span class="track" aria-hidden="true">
         <span class="fill" style={{ width: share(mean) }} />
         <span class="range" style={{ left: share(low), width: share(high - low) }} />

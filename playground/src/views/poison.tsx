@@ -3,8 +3,8 @@ import { attack, attackedErrors, attackedFloor, attackedPrompt, exhibits, gated,
 import type { Model } from "../exhibits";
 import type { Reading } from "../models/gated";
 import { directionsOf } from "../prompts/classification";
-import { redraw, state, untouched } from "../state";
-import { Answer, Choice, ErrorBar, largestOf, percent, type Preset, Presets, signed, Slider, small, Strip } from "./parts";
+import { redraw, state } from "../state";
+import { Answer, Choice, chosen, ErrorBar, firstEdits, largestOf, percent, type Preset, Presets, signed, Slider, small, Strip } from "./parts";
 import { Editor, selected, Shape, Tokens } from "./tokens";
 import { Training } from "./training";
 
@@ -24,11 +24,11 @@ const presets: Preset[] = [
   { title: "A majority of lies", values: { fraction: 0.6 },
     look: "More examples lie than tell the truth. The linear Transformer believes the majority; Mamba’s gate bars under poisoned examples are flat, so their votes never arrive." },
   { title: "Before training", values: { fraction: 0.6, trained: 0 },
-    look: "The gate is random. Now move the training slider to the right: within 20 steps the gate bars under poisoned examples sink." },
+    look: "The gate is random and mostly lets the last examples in, poisoned or not. Now move the training slider to the right: within 20 steps the gate bars under poisoned examples are gone." },
   { title: "Weak poison", values: { fraction: 0.6, scale: 1, direction: "v3" },
     look: "Poison no stronger than in training, in a direction that barely moves the gate: the bars under poisoned examples are back, and Mamba’s error with them. Raise the strength to bring the filter back." },
   { title: "The gate opens", values: { fraction: 0, direction: "against" }, poisoned: [0],
-    look: "One example carries poison that points against the training outliers. Far from the query it is forgotten. Drag it next to the query: it opens Mamba’s gate, takes most of the state, and the answer flips. For the linear Transformer it is one vote of twenty, wherever it stands." },
+    look: "One example carries poison that points against the training outliers. Far from the query Mamba has forgotten it. Drag it next to the query: it opens Mamba’s gate, gets nearly all of it, and the answer flips, as with other models whose gate it moves. For the linear Transformer it is one vote of twenty, wherever it stands." },
 ];
 const DIRECTIONS = {
   paper: "the paper’s v1′, v2′, v3′", v1: "v1′ = .7 v1 + .6 v2 − .4 v3", v2: "v2′ = .4 v1 + .7 v2 − .6 v3",
@@ -39,8 +39,9 @@ const PLACES = { random: "anywhere", far: "all far from the query", close: "all 
 
 export function Poison() {
   const values = state.value.values.poison;
-  const touched = Object.keys(state.value.edits.poison).length + Object.keys(state.value.edits.flip).length > 0
-    || state.value.edits.order !== null;
+  const first = firstEdits(presets.find((preset) => preset === chosen.value));
+  const touched = JSON.stringify(state.value.edits) !== JSON.stringify(first);
+  const poisoned = attackedPrompt.value.examples.filter((example) => example.outlier).length;
   const moved = state.value.edits.order !== null;
   const sum = directionsOf(attack.value, exhibits.poison.prompts).map((row) => row.reduce((a, b) => a + b, 0));
   return (
@@ -52,13 +53,14 @@ export function Poison() {
       <div class="columns">
         <section class="controls" aria-label="The attack">
           <h2>The attack</h2>
-          <Slider tab="poison" name="fraction" label="Poisoned examples" show={(value) => percent(value)}>
+          <Slider tab="poison" name="fraction" label="Poisoned examples" show={(value) => `${percent(value)}, here ${poisoned} of ${values.length}`}>
             Past 50 % flipped labels outvote the truth.</Slider>
-          <Choice tab="poison" name="rule" label="They say" options={RULES}>Only flipped labels break the linear Transformer at one half.</Choice>
+          <Choice tab="poison" name="rule" label="They say" options={RULES}>Only flipped labels push the linear Transformer’s error past one half.</Choice>
           <Slider tab="poison" name="scale" label="Strength" show={(value) => `${value.toFixed(1)} × training`}>
             Weak poison is hard to see: the gate needs a signal.</Slider>
           <Choice tab="poison" name="direction" label="Direction" options={DIRECTIONS}>
-            Coefficient sum {[...new Set(sum.map((one) => one.toFixed(2)))].join(", ")}. Below 0 the gate opens instead of closing.</Choice>
+            v1, v2, v3 are the poison of training; an attack mixes them. The coefficients sum to {[...new Set(sum.map((one) => one.toFixed(2).replace("-", "−")))].join(", ")}:
+            below 0 the gate opens instead of closing.</Choice>
           {values.direction === "own" && <div class="own">
             {(["first", "second", "third"] as const).map((name, i) => (
               <Slider key={name} tab="poison" name={name} label={`v${i + 1}`} show={(value) => value.toFixed(2)} />))}
@@ -73,7 +75,7 @@ export function Poison() {
             <h2>The prompt</h2>
             <button type="button" onClick={() => { selected.value = null; redraw("poison"); }}>Another prompt</button>
             <button type="button" aria-disabled={!touched}
-              onClick={() => { state.value = { ...state.peek(), edits: untouched() }; }}>Undo my changes</button>
+              onClick={() => { state.value = { ...state.peek(), edits: first }; }}>Undo my changes</button>
           </div>
           <div class="board">
             <div class="head">
@@ -86,12 +88,12 @@ export function Poison() {
             <Editor />
             <p class="legend soft">Under each example three bars: <b>score</b> (how alike it is to the query), <b>gate</b> (how much of it
               arrives), both <span class="bad">red</span> if it is poisoned, and <b>vote</b> (label × score × gate;{" "}
-              <span class="for">up for</span>, <span class="against">down against</span> the truth). On the right: the answer with its margin, and the
+              <span class="for">up for</span>, <span class="against">down against</span> the truth), each scaled within its row. On the right: the answer with its margin, and the
               error over {attackedErrors.value.prompts.toLocaleString("en")} random prompts of this attack; the
               dotted line is the floor, {attackedFloor.value < 0.0001 ? "below 0.01\u00a0%" : percent(attackedFloor.value, 2)}, which nobody beats who knows neither attack nor task.</p>
             {gated.map((model, i) => <Row key={model.key} model={model} reading={readings.value[i]} which={i} />)}
           </div>
-          <Training tab="poison" steps={gated[0].steps}>At 0 the gate is random, and poisoned examples arrive like the others.</Training>
+          <Training tab="poison" steps={gated[0].steps}>At 0 the gate does not know poison: the last examples arrive, clean or not.</Training>
         </section>
       </div>
     </>
@@ -122,8 +124,8 @@ function Row({ model, reading, which }: { model: Model; reading: Reading; which:
       </div>
       <div class="result">
         <Answer output={reading.output} truth={truth} /> <span class="margin" data-output={reading.output}>margin {signed(margin)}</span>
-        <ErrorBar counted={attackedErrors} which={which} reference={attackedFloor.value} referenceName="information floor" name={model.key} />
-        {place < 0 && kinds.includes("poisoned") && <span class="numbers soft">poison gets {percent(poisonedShare, poisonedShare < 0.1 ? 1 : 0)} of the gate; the largest is {mostGate.toFixed(2)}</span>}
+        <ErrorBar counted={attackedErrors} which={which} reference={attackedFloor.value} referenceName="information floor" name={model.key} caption="error, random prompts" />
+        { kinds.includes("poisoned") && <span class="numbers soft">poison gets {percent(poisonedShare, poisonedShare < 0.1 ? 1 : 0)} of the gate; the largest is {mostGate.toFixed(2)}</span>}
         {place >= 0 && <span class="numbers soft">example {place + 1}: score {reading.scores[place].toFixed(2)}, gate {small(reading.gates[place])}, vote {signed(voted[place])}</span>}
       </div>
     </article>

@@ -14,7 +14,7 @@ const presets: Preset[] = [
   { title: "A pattern from outside", values: {},
     look: "The patterns of this task were never trained: they are mixtures of trained ones, μ1′ with a coefficient sum S1 of 1.28. The model answers as if it knew them." },
   { title: "Below one", values: { sum: 0 },
-    look: "The coefficients of μ1′ sum to 0. A query that carries μ2′ no longer looks past the examples of μ1′: about half of its attention goes to them, and nearly half of such prompts go wrong. The paper’s theorem asks for a sum of at least 1; the curve below shows how sharp that line is." },
+    look: "The coefficients of μ1′ sum to 0. A query that carries μ2′ no longer looks past the examples of μ1′: about half of its attention goes to them, and about a quarter of the prompts that ask for μ2′ go wrong. The paper’s theorem asks for a sum of at least 1; the curve below shows how sharp that line is." },
   { title: "Prune the small", values: { pruned: 0.75, order: "small" },
     look: "Three quarters of the neurons are gone, the smallest first: margins shrink, the answers hardly change." },
   { title: "Prune the large", values: { pruned: 0.75, order: "large" },
@@ -22,7 +22,7 @@ const presets: Preset[] = [
   { title: "At home", values: { domain: "inside" },
     look: "Patterns of training, in pairs that training never showed: no error to speak of." },
 ];
-const STARTS = { small: "from a small start (δ .05, |q| 1)", usual: "from the usual start (δ .13, |q| 3)" };
+const STARTS = { small: "small start (δ .05, |q| 1)", usual: "usual start (δ .13, |q| 3)" };
 const QUERIES = { first: "μ1′, against μ2′", second: "μ2′, against μ1′", third: "μ3′, against μ1′" };
 const ORDERS = { small: "smallest first", large: "largest first", random: "at random" };
 const DOMAINS = { outside: "new ones, out of domain", inside: "trained ones, new pairs" };
@@ -35,7 +35,7 @@ export function Softmax() {
   const matching = examples.reduce((sum, example, i) => sum + (example.same ? attention[i] : 0), 0);
   return (
     <>
-      <p class="intro">One layer of softmax attention and {norms.value.length} neurons. Attention gathers the examples that carry the query’s
+      <p class="intro">Training used six patterns, μ1 to μ6; here new ones are weighted sums of them, and S1 is the sum of the weights of the first. One layer of softmax attention and {norms.value.length} neurons. Attention gathers the examples that carry the query’s
         pattern; the neurons read their labels. Mix the pattern out of trained ones, or take neurons away, and watch the error.</p>
       <Presets tab="softmax" presets={presets} />
       <div class="columns">
@@ -73,9 +73,9 @@ export function Softmax() {
           <p class="soft">{percent(matching)} lies on examples that carry the query’s pattern (circles). Squares carry the other pattern
             of the task, small ones neither.</p>
           <Attention />
-          <h2>Neurons</h2>
-          <p class="soft">Sorted by the norm of what they read; <span class="for">one colour</span> pushes towards +1,{" "}
-            <span class="against">the other</span> towards −1; grey ones are taken away.</p>
+          <h2 class="next">Neurons</h2>
+          <p class="soft">Sorted by the norm of what they read; <span class="for">blue</span> ones push towards +1,{" "}
+            <span class="against">ochre</span> ones towards −1; grey ones are taken away. No answer at all counts as wrong.</p>
           <Neurons />
           <div class="curves">
             {outside && <Curve title="Error against S1; the theorem’s line at 1" counted={sumCurve} x={SUMS} now={Number(values.sum)} line={1} name="sum" />}
@@ -139,10 +139,10 @@ function Curve({ title, counted, x, now, line, name }: {
   const said = x.map((value, i) => `${value.toFixed(2)}: ${percent(means[i] ?? 0, 1)}`).join(", ");
   return (
     <figure class="curve" data-curve={name}>
-      <figcaption>{title}</figcaption>
+      <figcaption>{title} <span class="soft">({prompts.toLocaleString("en")} prompts)</span></figcaption>
       <svg viewBox="0 0 200 100" role="img" aria-label={`${title}. Errors: ${said}`}>
         <line class="axis" x1="26" x2="196" y1="84" y2="84" />
-        <text x="23" y="11" text-anchor="end">{percent(top)}</text><text x="23" y="86" text-anchor="end">0</text>
+        <text x="23" y="11" text-anchor="end">{top.toFixed(1)}</text><text x="23" y="86" text-anchor="end">0</text>
         <text x="26" y="96">{left.toFixed(1)}</text><text x="196" y="96" text-anchor="end">{right.toFixed(1)}</text>
         {line !== undefined && <line class="rule" x1={at(line)} x2={at(line)} y1="8" y2="84" />}
         {line !== undefined && <text x={at(line)} y="96" text-anchor="middle">{line}</text>}
@@ -156,5 +156,5 @@ function Curve({ title, counted, x, now, line, name }: {
 
 export function softmaxSummary(): string {
   const { output } = mixedReading.value;
-  return `The model is ${output * mixedPrompt.value.truth > 0 ? "right" : "wrong"}, margin ${(output * mixedPrompt.value.truth).toFixed(2)}.`;
+  return `The model is ${output * mixedPrompt.value.truth > 0 ? "right" : "wrong"}, margin ${signed(output * mixedPrompt.value.truth)}.`;
 }

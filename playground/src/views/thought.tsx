@@ -15,7 +15,7 @@ const presets: Preset[] = [
   { title: "Slips that scatter", values: { right: 0.7, pile: 0.12 },
     look: "Three steps in ten are wrong, each somewhere else. Only a third of the chains end right, but that is still the most frequent end: both ways survive." },
   { title: "Slips that pile up", values: { right: 0.71, pile: 0.91 },
-    look: "Nearly all slips go to the same neighbour. Each step is still right most often, so step by step the model stays right. But the most frequent end of a chain is now a wrong one (Condition 1 fails): asked at once, it answers that." },
+    look: "Nearly all slips go to the same neighbour. Each step is still right most often, so step by step the model stays right. But the most frequent end of a chain is now a wrong one (the paper’s Condition 1 fails): asked at once, it answers that more often than not." },
   { title: "Few that match", values: { right: 1, matching: 0.15, length: 20 },
     look: "Hardly any example starts where the query does. Attention must find the few that do: compare with training step 0." },
 ];
@@ -42,17 +42,17 @@ export function Thought() {
   const rival = Math.max(...odds.value.slice(1));
   return (
     <>
-      <p class="intro">An example is a chain: from one letter to the next in {STEPS} steps. The query gives the first letter. With
+      <p class="intro">An example is a chain: from one letter to the next in {STEPS} steps, and each step has its own rule. The query gives the first letter. With
         a <b>chain of thought</b> the model writes one step, reads it back, writes the next; with plain <b>in-context learning</b> it
         sees only the ends of the chains and answers at once. It never sees the rule, only examples, and those make mistakes.</p>
       <Presets tab="thought" presets={presets} />
       <div class="columns">
         <section class="controls" aria-label="The examples">
           <h2>The examples</h2>
-          <Slider tab="thought" name="right" label="A step is right with" show={(value) => percent(value, 1)}>
-            A chain of {STEPS} steps ends right by {percent(odds.value[0], 0)}.</Slider>
+          <Slider tab="thought" name="right" label="Right steps" show={(value) => percent(value, 1)}>
+            {percent(odds.value[0], 0)} of the chains of {STEPS} steps make no mistake or mend it.</Slider>
           <Slider tab="thought" name="pile" label="Slips that go to one rival" show={(value) => percent(value)}>
-            The likeliest wrong end has {percent(rival, 0)}: Condition 1 {condition ? "holds" : "fails"}.</Slider>
+            The likeliest wrong end has {percent(rival, 0)}: the right one {condition ? "leads (Condition 1 holds)" : "does not lead (Condition 1 fails)"}.</Slider>
           <Slider tab="thought" name="matching" label="Examples that start like the query" show={(value) => percent(value)}>
             The others say nothing about the first step.</Slider>
           <Slider tab="thought" name="length" label="Examples">More of them help a vote only if the truth leads.</Slider>
@@ -69,11 +69,12 @@ export function Thought() {
             <button type="button" aria-disabled={Object.keys(state.value.chainEdits).length === 0}
               onClick={() => { state.value = { ...state.peek(), chainEdits: {} }; }}>Undo my changes</button>
           </div>
-          <p class="soft">Click a step’s output to make it wrong or right again; <span class="bad">red</span> letters are wrong. Bars on
+          <p class="soft">Click a step’s output to make it wrong or right again; a <span class="bad">red</span> letter is a slip from the one before it, and what follows goes on from there. Letters without a
+            colour belong to examples that do not match. Bars on
             the arrows are the attention of the chain of thought while it decodes step {look + 1}. The column on the right is all that
             in-context learning sees, its attention and the end of each chain: an end is red if it is not where a chain from its start leads.</p>
           <Chains look={look} />
-          <Training tab="thought" steps={reasoner.steps}>At 0 attention is spread over all columns. First it leaves the other steps, then the other patterns.</Training>
+          <Training tab="thought" steps={reasoner.steps}>At 0 attention is spread over all columns. First it leaves the other steps, then the other letters.</Training>
         </section>
       </div>
     </>
@@ -147,7 +148,7 @@ function Answers() {
     <section class="answers" aria-label="Answers">
       <p class="truth">Query <Token pattern={start} />, the right chain: {truth.map((pattern, k) => <span key={k}> → <Token pattern={pattern} /></span>)}</p>
       <table>
-        <thead><tr><th scope="col">who</th><th scope="col">says</th><th scope="col">error of the answer over {thoughtErrors.value.prompts.toLocaleString("en")} random prompts; dotted: the ideal vote</th></tr></thead>
+        <thead><tr><th scope="col">who</th><th scope="col">says</th><th scope="col">error of the answer over {thoughtErrors.value.prompts.toLocaleString("en")} random prompts; dotted: the ideal vote, a count of the examples that match</th></tr></thead>
         <tbody>
           {rows.map(({ name, key, said, which, reference }) => {
             const ends = said.length === 1 ? [truth[last]] : truth;

@@ -149,7 +149,7 @@ export function Editor() {
   const { examples } = attackedPrompt.value;
   const place = examples.findIndex((example) => example.id === selected.value);
   if (place < 0) {
-    return <p class="editor">Click an example to poison it, its sign to flip its label; drag it nearer to the query or away from it.</p>;
+    return <p class="editor">Click an example to poison it, its sign to flip its label; drag it nearer to the query or away from it. By keys: arrows choose, Enter poisons, F flips, Shift with an arrow moves.</p>;
   }
   const example = examples[place];
   return (

@@ -27,7 +27,7 @@ export function Training({ tab, steps, children }: { tab: Tab; steps: number[]; 
         <input id={id} type="range" min="0" max={steps.length - 1} step="1" value={at} data-field="trained"
           aria-valuetext={`step ${steps[at]}`} aria-describedby={`${id}-hint`}
           onInput={(event) => change(tab, { trained: Number(event.currentTarget.value) })} />
-        <p class="hint" id={`${id}-hint`}>{children}</p>
+        <p class="hint" id={`${id}-hint`}>{children} Stops: {steps.map((step) => step.toLocaleString("en")).join(" · ")}.</p>
       </div>
     </section>
   );
