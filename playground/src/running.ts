@@ -21,6 +21,7 @@ export function running(key: ReadonlySignal<string>, judge: () => (prompt: numbe
     if (key.value === current) return;
     current = key.value;
     cancelAnimationFrame(frame);
+    counted.value = { prompts: 0, means: [] }; // the first count comes before the next picture
     if (current === "") return;
     const measure = judge();
     let sums: number[] = [];

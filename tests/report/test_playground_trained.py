@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from browser import chromium, opened
 from exhibited import compare_chain, compare_gated, compare_softmax
+from visitor import go
 
 from iclab.cli import main
 from iclab.papers.cot.settings import default_test
@@ -50,8 +51,7 @@ def page(folder):
 
 def errors(page, link, count):
     """Follow a link; error rates by name over so many random prompts of the page."""
-    page.evaluate("link => { location.hash = link; }", link)
-    page.wait_for_timeout(100)
+    go(page, link)
     page.wait_for_function("""count => { const shown = [...document.querySelectorAll('[data-error]')];
         return shown.length > 0 && shown.every(one => Number(one.dataset.prompts) >= count); }""", arg=count)
     return page.evaluate("""() => Object.fromEntries([...document.querySelectorAll('[data-error]')].map(
