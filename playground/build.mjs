@@ -21,10 +21,16 @@ function digest() {
   return hash.digest("hex");
 }
 
-// The licences of what is bundled ask to go with every copy.
+// The licences of what is bundled ask to go with every copy; they differ in the line that names the authors.
 function licences() {
-  const bundled = ["preact", "@preact/signals", "@preact/signals-core"];
-  return bundled.map((name) => `${name}\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8").trim()}`).join("\n\n");
+  const holders = new Map();
+  for (const name of ["preact", "@preact/signals", "@preact/signals-core"]) {
+    const text = readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8").trim();
+    const line = text.match(/^Copyright.*$/m)[0];
+    const terms = text.replace(line, "").replace(/\n{3,}/g, "\n\n");
+    holders.set(terms, [...(holders.get(terms) ?? []), `${name}: ${line}`]);
+  }
+  return [...holders].map(([terms, lines]) => `${lines.join("\n")}\n\n${terms}`).join("\n\n");
 }
 
 async function made(entry) {

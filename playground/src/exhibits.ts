@@ -20,16 +20,15 @@ export interface Inputs {
   patterns: number;
   irrelevant: number;
   patternNorm: number;
-  irrelevantScale: number;
 }
 
 export interface Exhibits {
   about: { version: string; date: string; seed: number; report: boolean };
   poison: {
-    prompts: Inputs & { outliers: number; trainingScale: number; directions: number[][] };
+    prompts: Inputs & { irrelevantScale: number; outliers: number; trainingScale: number; directions: number[][] };
     models: PackedModel[];
   };
-  softmax: { prompts: Inputs; models: PackedModel[] };
+  softmax: { prompts: Inputs & { trainingIrrelevantScale: number }; models: PackedModel[] };
   chain: {
     prompts: { dimension: number; patterns: number; steps: number; noise: number; basis: string };
     model: PackedModel;

@@ -5,7 +5,7 @@ import { type Columns, read, type Reading } from "./models/gated";
 import { attend, decide } from "./models/softmax";
 import { ask, chainOfThought, endsOnly } from "./models/chain";
 import { columnsOf, drawAttacked, drawMixed, edited, floor, newPatterns, type Prompt } from "./prompts/classification";
-import { answerOdds, drawChains, vectorsOf, votes } from "./prompts/chains";
+import { answerOdds, type ChainEdits, drawChains, type Slips, vectorsOf, votes } from "./prompts/chains";
 import { shuffled, source } from "./random";
 import { running } from "./running";
 import { attackOf, mixingOf, type Order, QUERIES, slipsOf, state, type Tab } from "./state";
@@ -31,7 +31,7 @@ const watched = (tab: Tab, text: () => string) => computed(() => (state.value.ta
 export const attack = computed(() => attackOf(poison.value));
 const edits = computed(() => state.value.edits);
 const attacked = exhibits.poison.prompts;
-export const outlierScale = computed(() => attack.value.scale * attacked.trainingScale);
+const outlierScale = computed(() => attack.value.scale * attacked.trainingScale);
 
 const attackedSource = computed(() => source(Number(poison.value.seed), 0));
 /** As it was drawn, and with the changes by hand. */
@@ -59,7 +59,7 @@ export const attackedFloor = computed(() => floor(attack.value.length, attack.va
 
 // --- chains -----------------------------------------------------------------------------------------------------
 
-function think(W: Float64Array, seed: number, number: number, slips = slipsOf(thought.value), changes = {}) {
+function think(W: Float64Array, seed: number, number: number, slips: Slips, changes: ChainEdits = {}) {
   const draw = source(seed, number);
   const prompt = drawChains(slips, chains.patterns, chains.steps, draw, changes);
   const context = vectorsOf(prompt, basis, chains.dimension, chains.noise, chains.steps, draw);
@@ -149,9 +149,7 @@ export const mixedReading = computed(() => {
 });
 
 /** What decides how the neurons see a prompt; the same text while only pruning changes. */
-const seenBy = computed(() => {
-  return JSON.stringify({ ...mixing.value, pruned: 0, order: "", seed: 0, query: "" });
-});
+const seenBy = computed(() => JSON.stringify({ ...mixing.value, pruned: 0, order: "", seed: 0, query: "" }));
 
 /** Prompts as the neurons read them, each made when it is first asked for. */
 const pooledPrompts = computed(() => {

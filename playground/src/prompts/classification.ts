@@ -9,7 +9,7 @@ export const PLACEMENTS = ["random", "far", "close"] as const;
 export const DIRECTIONS = ["paper", "v1", "v2", "v3", "training", "against", "own"] as const;
 type Rule = (typeof RULES)[number];
 type Placement = (typeof PLACEMENTS)[number];
-export type Direction = (typeof DIRECTIONS)[number];
+type Direction = (typeof DIRECTIONS)[number];
 
 export interface Attack {
   length: number;

@@ -1,7 +1,7 @@
 // The softmax Transformer: patterns mixed out of the training ones, and neurons pruned by their norms.
 import type { ReadonlySignal } from "@preact/signals";
 import {
-  kept, mixedErrors, mixedFloor, mixedPrompt, mixedReading, norms, pruningOrder, RATES, rateCurve, softmaxModel, SUMS, sumCurve,
+  exhibits, kept, mixedErrors, mixedFloor, mixedPrompt, mixedReading, norms, pruningOrder, RATES, rateCurve, softmaxModel, SUMS, sumCurve,
 } from "../lab";
 import { newPatterns } from "../prompts/classification";
 import type { Counted } from "../running";
@@ -51,7 +51,7 @@ export function Softmax() {
           <Choice tab="softmax" name="start" label="The model" options={STARTS}>The paper leaves the start open; it decides how sharp its figures are.</Choice>
           <Slider tab="softmax" name="decisive" label="Examples that carry the task’s patterns" show={(value) => percent(value)}>
             The others carry a third pattern and a random label.</Slider>
-          <Slider tab="softmax" name="irrelevantScale" label="Size of irrelevant patterns" show={(value) => `${(value / 0.5).toFixed(1)} × training`}>
+          <Slider tab="softmax" name="irrelevantScale" label="Size of irrelevant patterns" show={(value) => `${(value / exhibits.softmax.prompts.trainingIrrelevantScale).toFixed(1)} × training`}>
             Up to ten times as large as in training.</Slider>
           <Slider tab="softmax" name="length" label="Examples">Too few, and no example carries the query’s pattern.</Slider>
         </section>

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from iclab.figures.style import COLOURS, NAMES
 from iclab.papers.cot.settings import default_test
-from iclab.papers.icl.settings import out_of_domain
+from iclab.papers.icl.settings import TRAINING_SCALE, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.prompts.chain import mixtures_code
 from iclab.prompts.patterns import unit_rows
@@ -26,6 +26,9 @@ from iclab.specs import to_json
 from iclab.training import Trained
 
 HERE = resources.files("iclab.report.playground")
+OTHER_NAMES = {"softmax_usual": "softmax Transformer, usual start", "softmax_small": "softmax Transformer, small start",
+               "chain": "attention that reads chains"}
+"""Of the exhibits that figures do not draw under these names."""
 
 
 def render(models: Sequence[Trained], *, report: bool = False) -> str:
@@ -57,7 +60,7 @@ def as_script(data: Any) -> str:
 
 def _shown(exhibit: Exhibit, trained: Trained) -> dict[str, Any]:
     run, model = trained.run, trained.run.model
-    made = {"key": exhibit.name, "name": NAMES.get(exhibit.name, exhibit.name),
+    made = {"key": exhibit.name, "name": NAMES.get(exhibit.name) or OTHER_NAMES[exhibit.name],
             "colour": COLOURS.get(exhibit.name, COLOURS["softmax"]), "steps": list(exhibit.steps),
             "norm": float(getattr(model.embedding, "norm", 1.0)), "retention": float(getattr(model, "retention", 1.0)),
             "temperature": float(getattr(model, "temperature", 1.0)),
@@ -75,9 +78,8 @@ def _attacked() -> dict[str, Any]:
 
 
 def _mixed() -> dict[str, Any]:
-    """The out-of-domain prompts of the icl paper; the page chooses S1 and how many examples decide."""
-    test = out_of_domain()
-    return _inputs(test) | {"irrelevantScale": float(test.irrelevant_scale)}
+    """The out-of-domain prompts of the icl paper; the page chooses S1, K' and how many examples decide."""
+    return _inputs(out_of_domain()) | {"trainingIrrelevantScale": TRAINING_SCALE}
 
 
 def _inputs(test: Any) -> dict[str, Any]:
