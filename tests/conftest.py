@@ -27,7 +27,7 @@ settings.load_profile("iclab")
 
 LONGEST = ("test_entries.py", "test_ray.py", "test_processes.py", "test_examples.py", "test_cot_claims.py",
            "test_entries_icl.py", "test_reproduce.py", "test_entries_cot.py", "test_playground_trained.py",
-           "test_playground_page.py", "test_playground.py", "test_icl_claims.py", "test_cli.py")
+           "test_playground.py", "test_icl_claims.py", "test_cli.py")
 """Files that take longest come first, so that both workers end together."""
 
 

@@ -1,4 +1,4 @@
-"""The playground's page in a browser, for the tests that share it."""
+"""One browser for all tests of pages, and the playground with random weights, made once."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from visitor import go
 from iclab.report.playground.page import render
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def models():
     return random_models()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def path(models, tmp_path_factory):
     made = tmp_path_factory.mktemp("playground") / "playground.html"
     made.write_text(render(models))
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     with chromium() as found:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def one_page(browser, path):
     with opened(browser, path) as found:
         yield found

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from browser import chromium, opened
+from browser import opened
 
 from iclab.figures.heat import heat_figure
 from iclab.figures.plots import Curve, Panel, error_figure
@@ -68,12 +68,6 @@ def path(tmp_path_factory):
     made = tmp_path_factory.mktemp("report") / "report.html"
     made.write_text(Page("quick", 3).render(FINISHED, 54))
     return made
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 def test_the_page_says_everything(path):

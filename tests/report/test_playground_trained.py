@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from browser import chromium, opened
+from browser import opened
 from exhibited import compare_chain, compare_gated, compare_softmax
 from visitor import go
 
@@ -43,8 +43,8 @@ def models(folder):
 
 
 @pytest.fixture(scope="module")
-def page(folder):
-    with chromium() as browser, opened(browser, folder / "playground.html") as found:
+def page(browser, folder):
+    with opened(browser, folder / "playground.html") as found:
         yield found
         assert found.complaints == []
 
