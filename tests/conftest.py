@@ -51,11 +51,11 @@ def float64():
 
 @pytest.fixture
 def tiny_run() -> Run:
-    """A run of a second."""
+    """A run of a second, at a rate at which every member of the family settles: trainings may be compared."""
     prompts = Classification(dimension=9, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2,
                              prompt_length=6, outlier_fraction=0.4)
     return Run(model=GatedAttention(member="mamba"), prompts=prompts,
-               training=Training(steps=30, batch_size=16, learning_rate=0.5, record_every=10))
+               training=Training(steps=30, batch_size=16, learning_rate=0.1, record_every=10))
 
 
 @pytest.fixture(scope="session")

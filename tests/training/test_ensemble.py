@@ -11,6 +11,7 @@ from iclab.training.sgd import AHEAD, Loop, begin, fill, step_keys, stretch
 
 
 def close(a, b, tolerance):
+    assert max(a.loss) < 2, "rounding errors of a training that diverges grow without bound: nothing can be compared"
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance),
                  (a.params, a.loss), (b.params, b.loss))
 
@@ -22,7 +23,7 @@ def mixed_runs(tiny_run):
         return replace(run, prompts=replace(run.prompts, **changes))
 
     return [tiny_run, tiny_run.seeded(1), other(tiny_run.seeded(2), outlier_fraction=0.1, pattern_norm=2.0),
-            replace(tiny_run, training=replace(tiny_run.training, learning_rate=0.1)),
+            replace(tiny_run, training=replace(tiny_run.training, learning_rate=0.05)),
             other(tiny_run.seeded(3), outlier_scale=1.0),
             replace(tiny_run, model=replace(tiny_run.model, init_scale=0.1)),
             replace(tiny_run, model=replace(tiny_run.model, member="linear")),
@@ -35,7 +36,7 @@ def test_alone_or_together_the_same_in_double_precision(float64, mixed_runs):
     for together in (train_many(mixed_runs), train_many(mixed_runs[::-1], width=3)[::-1]):
         for one, same in zip(alone, together, strict=True):
             assert same.params[0].W_B.dtype == np.float64
-            close(one, same, 1e-5)
+            close(one, same, 1e-9)
 
 
 def test_packmates_do_not_change_a_bit(mixed_runs):
@@ -80,9 +81,9 @@ def test_memory_does_not_grow_with_steps(tiny_run):
     assert per_step < 64  # a key and a loss, not a batch
 
 
-def test_runs_that_embed_labels_differently_do_not_share_batches(tiny_run):
+def test_runs_that_embed_labels_differently_do_not_share_batches(float64, tiny_run):
     runs = [replace(tiny_run, model=replace(tiny_run.model, embedding=replace(tiny_run.model.embedding, norm=norm)))
             for norm in (0.5, 2.0)]
     together = train_many(runs)
     for run, trained in zip(runs, together, strict=True):
-        np.testing.assert_allclose(trained.loss, train(run).loss, rtol=1e-4)
+        close(train(run), trained, 1e-9)

@@ -27,7 +27,7 @@ from iclab.prompts.randomness import (
     draw_bits,
     high_half,
     low_half,
-    threefry,
+    many_words,
     uniform16,
     uniform23,
 )
@@ -246,8 +246,7 @@ class Chain(Family):
         """Random bits for the noise of every token; those of the query's chain are 0 and say that there is none."""
         tokens = self.prompt_length * (self.reasoning_steps + 1)
         count = -(-(self.dimension - self.patterns) // WORD)
-        pairs = jnp.arange(-(-tokens * count // 2), dtype=jnp.uint32)
-        drawn = jnp.concatenate(threefry(key, jnp.uint32(0), pairs))[:tokens * count]
+        drawn = many_words(key, -(-tokens * count // 2)).ravel()[:tokens * count]
         # A drawn word of 0 says so too: one token in 2^32, or fewer, goes without noise.
         return jnp.pad(drawn.reshape(self.prompt_length, -1, count), ((0, 1), (0, 0), (0, 0)))
 

@@ -7,6 +7,7 @@ loop over memory on the CPU; written out here, XLA fuses it into the code that u
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -66,6 +67,24 @@ def threefry(key: Key, high: Any, low: Any, rounds: int = 13) -> tuple[Any, Any]
     return x0, x1
 
 
+def stored(draw: Callable[[Any], Any]) -> Any:
+    """`draw(0)` and `draw(1)`, stacked, and stored before anything reads them.
+
+    They are made in a loop, because XLA fuses nothing across the end of one. Fused into what reads them, random words
+    are worked out again by every reader: a comparison of all pairs of words took minutes to compile on a CPU with
+    AVX-512. An optimization barrier does not help: on a CPU, XLA removes it before it fuses.
+    """
+    return jax.lax.map(draw, jnp.arange(2, dtype=jnp.uint32))
+
+
+def many_words(key: Key, pairs: int) -> UInt32[Array, "2 pairs"]:
+    """The two words of each counter below `pairs`."""
+    half = -(-pairs // 2)
+    counters = jnp.arange(half, dtype=jnp.uint32)
+    words = stored(lambda part: jnp.stack(threefry(key, jnp.uint32(0), part * half + counters)))
+    return jnp.concatenate([words[0], words[1]], axis=-1)[:, :pairs]
+
+
 def as_key(seed: Array | int | Key) -> Key:
     """A key from a whole number or from a JAX key."""
     if isinstance(seed, Key):
@@ -105,12 +124,11 @@ def fold(key: Key, number: Any, stream: int = 0) -> Key:
 @partial(jax.jit, static_argnums=(1, 2))
 def draw_bits(key: Key, batch: int, tokens: int) -> Bits:
     """The randomness of `batch` prompts of `tokens` tokens each."""
-    # One call for everything, which is written out once in the compiled program: the words of the tokens, and in a last
-    # column those of the prompt.
+    # The words of the tokens, and in a last column those of the prompt.
     prompt, token = jnp.arange(batch, dtype=jnp.uint32)[:, None], jnp.arange(tokens + 1, dtype=jnp.uint32)
-    of_prompt, pair = token == tokens, jnp.arange(2, dtype=jnp.uint32)[:, None, None]
-    high = jnp.where(of_prompt, pair + CELL_COUNTER, pair)
-    first, second = threefry(key, high, jnp.where(of_prompt, prompt, prompt * tokens + token)[None])
+    of_prompt = token == tokens
+    counter = jnp.where(of_prompt, prompt, prompt * tokens + token)
+    first, second = stored(lambda pair: threefry(key, jnp.where(of_prompt, pair + CELL_COUNTER, pair), counter))
     words = TokenWords(first[0, :, :-1], second[0, :, :-1], first[1, :, :-1], second[1, :, :-1])
     mine, shared = first[0, :, -1], second[0, :, -1]
     return Bits(words, mine, jnp.broadcast_to(shared[0], mine.shape), Key(first[1, :, -1], second[1, :, -1]))
@@ -145,8 +163,7 @@ def normals(key: Key, rows: int, columns: int) -> Float[Array, "rows columns"]:
     """Standard normal numbers, one from each word by the inverse of their distribution; sines would cost ten times as
     much."""
     pairs = -(-columns // 2)
-    counters = jnp.arange(rows * pairs, dtype=jnp.uint32).reshape(rows, pairs)
-    words = jnp.concatenate(threefry(key, jnp.uint32(0), counters), axis=1)[:, :columns]
+    words = jnp.concatenate(list(many_words(key, rows * pairs).reshape(2, rows, pairs)), axis=1)[:, :columns]
     return jnp.sqrt(2.0) * jax.lax.erf_inv(2.0 * uniform23(words) - 1.0)
 
 
