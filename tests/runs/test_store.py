@@ -139,10 +139,11 @@ def test_a_file_is_named_by_its_content(tmp_path):
     files.put("folder", "key", "json", b"1234")
     files.put("folder", "key", "json", b"1234")
     path = one_file(tmp_path)
-    assert files.get("folder", "key") == b"1234"
-    assert files.get("folder", "ke") is None
+    assert files.get("folder", "key", bytes) == b"1234"
+    assert files.get("folder", "ke", bytes) is None
     path.write_bytes(b"1235")
-    assert files.get("folder", "key") is None
+    assert files.get("folder", "key", bytes) is None
+    assert files.damage == [f"folder/{path.name}"]
     files.put("folder", "key", "json", b"1234")
     assert one_file(tmp_path) == path
 

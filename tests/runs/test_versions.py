@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import linecache
+import os
 import sys
 from functools import partial
 
@@ -14,7 +15,9 @@ import pytest
 from iclab import Run
 from iclab.runs import versions
 from iclab.runs.store import run_id
-from iclab.runs.versions import modules_used, own_source
+from iclab.runs.sources import Untraceable
+from iclab.runs.tracing import trace
+from iclab.runs.versions import modules_used
 from iclab.specs import function_name, replace
 
 
@@ -72,10 +75,11 @@ def test_what_a_function_holds_is_part_of_its_name():
     assert function_name(Threshold(0.1).above) != function_name(Threshold(0.9).above)
     assert function_name(jitted(1.0)) != function_name(jitted(-1.0))
     assert function_name(jitted(1.0)) == function_name(jitted(1.0))
-    assert own_source(Threshold(0.1).above)
-    assert own_source(Loose().above) is None
-    assert own_source(partial(rule, 1.0))
-    assert own_source(jitted(lambda: 1.0)) is None
+    assert trace(Threshold(0.1).above).files == {os.path.realpath(__file__)}
+    assert trace(partial(rule, 1.0)).files == {os.path.realpath(__file__)}
+    for unnamed in (Loose().above, jitted(lambda: 1.0)):
+        with pytest.raises(Untraceable):
+            trace(unnamed)
 
 
 def test_the_module_of_a_users_function_counts(tmp_path, monkeypatch):
@@ -93,6 +97,6 @@ def test_the_module_of_a_users_function_counts(tmp_path, monkeypatch):
 
 def test_what_has_no_name_of_its_own():
     run = Run()
-    assert own_source(run) == []
-    assert len(own_source(replace(run, prompts=replace(run.prompts, label_rule=rule)))) == 1
-    assert own_source(replace(run, prompts=replace(run.prompts, label_rule=lambda clean, coin, x: -clean))) is None
+    assert trace(run).words == []
+    assert trace(replace(run, prompts=replace(run.prompts, label_rule=rule))).files == {os.path.realpath(__file__)}
+    assert run_id(replace(run, prompts=replace(run.prompts, label_rule=lambda clean, coin, x: -clean))) is None

@@ -2,15 +2,64 @@
 
 from __future__ import annotations
 
+import importlib
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+from iclab.parallel import cores
 from iclab.runs.store import Store
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+"""How content begins that JAX has compressed with Zstandard; without that library it takes zlib."""
 
 
 def keep_compiled_programs(store: Store) -> None:
-    """Have JAX keep them in a local store; a store elsewhere keeps none, and a place that the user chose stays."""
+    """Have JAX keep them in a local store; a store elsewhere keeps none, and a place that the user chose stays.
+
+    Damaged ones are removed first: JAX would stumble over them, compile again, and never replace them.
+    """
     import jax
 
     if store.files.local and jax.config.values["jax_compilation_cache_dir"] is None:
-        jax.config.update("jax_compilation_cache_dir", str(Path(store.files.root) / "xla"))
+        folder = Path(store.files.root) / "xla"
+        for name in remove_damaged(folder):
+            store.files.note_damage("xla", name)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def remove_damaged(folder: Path) -> list[str]:
+    """Remove the compiled programs in a folder that cannot be unpacked; their names."""
+    paths = list(folder.glob("*-cache")) if folder.is_dir() else []
+    with ThreadPoolExecutor(cores()) as pool:
+        broken = [path for path, whole in zip(paths, pool.map(_is_whole, paths), strict=True) if not whole]
+    for path in broken:
+        if path.is_file() or path.is_symlink():
+            path.unlink(missing_ok=True)
+        else:
+            path.rename(path.with_name(f"{path.name}.set-aside"))
+    return [path.name for path in broken]
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a compiled program can be unpacked; its packing holds a checksum."""
+    try:
+        content = path.read_bytes() if path.is_file() else b""
+        if not content.startswith(ZSTD):
+            zlib.decompress(content)
+        elif (zstd := _zstandard()) is not None:
+            zstd.decompress(content)
+    except Exception:  # each library has its own
+        return False
+    return True
+
+
+def _zstandard() -> Any:
+    for name in ("compression.zstd", "zstandard"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    return None

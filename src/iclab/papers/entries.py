@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import importlib
 import importlib.util
+import os
 import pkgutil
 import re
 import sys
@@ -23,7 +24,6 @@ from iclab.runs.engines import Tally, run_sweep
 from iclab.runs.results import Results
 from iclab.runs.store import Store
 from iclab.runs.sweep import Sweep
-from iclab.runs.versions import file_version
 from iclab.specs import replace
 from iclab.theory.statements import Constant
 from iclab.training import Run, Trained
@@ -124,8 +124,6 @@ class Entry:
     """Where it is defined; set when it is found."""
     path: str = ""
     """The user's file that it comes from, if it does."""
-    file_version: str = ""
-    """Hash of that file and of what it imports from the package."""
 
     @property
     def paper(self) -> str:
@@ -162,10 +160,11 @@ def chosen_entries(ids: Sequence[str]) -> list[Entry]:
 
 def own_entry(path: str) -> Entry:
     """The `ENTRY` of a user's Python file."""
-    try:
-        text = Path(path).read_text()
-    except OSError as error:
-        raise IclabError(f"id must be a file that can be read, got {path!r} ({error.strerror})") from None
+    if not os.access(path, os.R_OK) or not Path(path).is_file():
+        raise IclabError(f"id must be a file that can be read, got {path!r}")
+    folder = str(Path(path).resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # so that the file finds its neighbours, as in a program of its own
     name = f"iclab_entry_{hashlib.sha256(str(Path(path).resolve()).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
@@ -179,7 +178,7 @@ def own_entry(path: str) -> Entry:
         raise IclabError(f"{path} must define ENTRY, an iclab.papers.entries.Entry, got {type(entry).__name__}")
     if not re.fullmatch(r"[a-z]+\.[a-z0-9_]+", entry.id):
         raise IclabError(f"{path}: id of the entry must be two words such as mine.claim, got {entry.id!r}")
-    return dataclasses.replace(entry, module=name, path=path, file_version=file_version(text))
+    return dataclasses.replace(entry, module=name, path=path)
 
 
 def per_seed(run: Run, seeds: Sequence[int]) -> list[Run]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +16,8 @@ from iclab.errors import IclabError
 from iclab.figures.plots import Plot
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.runs.versions import code_version
+from iclab.runs.sources import Trace, Untraceable, trace_module
+from iclab.runs.tracing import say_not_stored
 from iclab.theory.statements import Condition, Constant
 
 LIBRARIES = ("matplotlib", "scikit-learn", "scipy")
@@ -41,6 +43,11 @@ def finish(entry: Entry, lab: Lab) -> Finished:
     found = kept_outcome(entry, lab)
     if found is not None:
         return found
+    try:
+        version = _version(entry)
+    except Untraceable as reason:
+        version = None
+        say_not_stored(reason)
 
     def compute() -> dict[str, Any]:
         began = time.perf_counter()
@@ -48,12 +55,16 @@ def finish(entry: Entry, lab: Lab) -> Finished:
         when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.system()} {platform.machine()}"
         return {"outcome": outcome, "seconds": time.perf_counter() - began, "when": when}
 
-    return replace(_finished(entry, lab.store.recall(*_key(entry, lab), compute, _version(entry))), kept=False)
+    data = compute() if version is None else lab.store.recall(*_key(entry, lab), compute, version)
+    return replace(_finished(entry, data), kept=False)
 
 
 def kept_outcome(entry: Entry, lab: Lab) -> Finished | None:
     """The outcome of an entry that was run before; None if it was not, or not as it is now."""
-    found = lab.store.recalled(*_key(entry, lab), _version(entry))
+    try:
+        found = lab.store.recalled(*_key(entry, lab), _version(entry))
+    except Untraceable:
+        return None
     return None if found is None else _finished(entry, found)
 
 
@@ -71,8 +82,12 @@ def _key(entry: Entry, lab: Lab) -> tuple[str, list[Any]]:
     return f"outcome-{entry.id}", [entry.id, lab.scale, lab.base_seed, versions]
 
 
-def _version(entry: Entry) -> str:
-    return f"{entry.file_version or code_version(entry.module or entry.run.__module__)} {code_version(__name__)}"
+def _version(entry: Entry) -> Trace:
+    """What an outcome depends on: the entry's module, the user's or the package's, and this one."""
+    made = Trace(package={__name__} if entry.path else {__name__, entry.module or entry.run.__module__})
+    if entry.path:
+        made.add(trace_module(sys.modules[entry.module]))
+    return made
 
 
 def _finished(entry: Entry, data: dict[str, Any]) -> Finished:

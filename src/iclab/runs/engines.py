@@ -19,7 +19,7 @@ from iclab.errors import IclabError, require
 from iclab.parallel import cores, default_workers, each
 from iclab.runs.packs import Job, Pack, make_packs, run_pack
 from iclab.runs.results import Results
-from iclab.runs.store import Store, as_store
+from iclab.runs.store import Store, as_store, may_be_stored
 from iclab.runs.sweep import Sweep
 
 ENGINES = ("local", "ray")
@@ -93,6 +93,9 @@ def run_sweep(sweep: Sweep, *, store: str | Path | Store | None = None, engine: 
     if kept is not None:
         kept.check()
     ids = [None if kept is None else trial.id(sweep.measure, sweep.prompts) for trial in trials]
+    for trial, name in zip(trials, ids, strict=True):
+        if kept is not None and name is None:
+            may_be_stored(trial.code(sweep.measure))  # says why not
     rows = {} if kept is None else kept.finished(dict(enumerate(ids)))
     packs = make_packs(trials, ids, set(range(len(trials))) - rows.keys())
     count = _Count(len(trials), len(rows), sum(pack.steps for pack in packs), watch)

@@ -14,8 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from iclab.runs import opened
 from iclab.runs.measures import measure_run
-from iclab.runs.store import Store, run_id
+from iclab.runs.store import Store, may_be_stored, run_id
 from iclab.runs.sweep import Trial
 from iclab.training import Trained, train_many
 from iclab.training.ensemble import Interrupted, MemoryLimit, Progress
@@ -99,6 +100,7 @@ def run_pack(job: Job, pack: Pack, progress: Progress | None = None, stop: threa
     with jax.enable_x64(job.double):
         store = None if job.place is None else store_at(job.place)
         rows = {} if store is None else store.finished(pack.ids)
+        began = opened.now()
         started, fresh = time.time(), [i for i in pack.trials if i not in rows]
         chosen = one_each([pack.trials[i] for i in fresh])
         trained, reason = _trained(job, pack, chosen, store, progress, stop)
@@ -110,9 +112,11 @@ def run_pack(job: Job, pack: Pack, progress: Progress | None = None, stop: threa
         for i, row in found.items():
             rows[i] = {"trial": pack.ids[i], "run": run_id(pack.trials[i].run), "sweep": job.name, **row,
                        "seconds": seconds, "started": started, "finished": time.time()}
-        keep = [rows[i] for i in found if pack.ids[i] is not None]
-        if store is not None and keep:
-            store.add_rows(keep)
+        if store is not None:
+            keep = [rows[i] for i in found if may_be_stored(pack.trials[i].code(job.measure), began)
+                    and pack.ids[i] is not None]
+            if keep:
+                store.add_rows(keep)
         return rows
 
 
@@ -123,6 +127,7 @@ def _trained(job: Job, pack: Pack, chosen: Sequence[Trial], store: Store | None,
     missing = [i for i, model in enumerate(models) if model is None]
     if not missing:
         return models, ""
+    began = opened.now()
     try:
         fresh = train_many([chosen[i].run for i in missing], width=pack.width, shared=pack.shared, workers=1,
                            memory=job.memory, progress=progress, stop=stop)
@@ -133,7 +138,7 @@ def _trained(job: Job, pack: Pack, chosen: Sequence[Trial], store: Store | None,
     for i, model in zip(missing, fresh, strict=True):
         models[i] = model
         if store is not None:
-            store.keep(model)
+            store.keep(model, since=began)
     return models, ""
 
 

@@ -1,27 +1,28 @@
 """Finished work kept and found again: by the hash of a spec, its seeds, and the version of what computes it.
 
     STORE/runs/ab/KEY-DIGEST.safetensors        weights and records of a run
-    STORE/results/KEY-DIGEST.parquet            rows of measurements, one a trial
+    STORE/results/KEY-DIGEST.parquet            rows of measurements, one for each trial
     STORE/measurements/NAME-KEY-DIGEST.json     other results, with what they were computed from in KEY
+
+A file holds its own key: one that was copied or renamed to another key is not believed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
-import io
 import json
-import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from iclab.errors import IclabError
+from iclab.runs import opened
 from iclab.runs.files import Files
-from iclab.runs.versions import ROOT, code_version, file_version, modules_of, own_source, precision
+from iclab.runs.rows import Rows
+from iclab.runs.sources import Trace, Untraceable, trace_module
+from iclab.runs.tracing import say_not_stored, trace
+from iclab.runs.versions import ROOT, code_version, modules_of, precision
 from iclab.specs import canonical, function_name, to_json
 from iclab.training import Run, Trained, train_many
 from iclab.training.checkpoint import from_bytes, to_bytes
@@ -29,23 +30,19 @@ from iclab.training.ensemble import Progress
 from iclab.training.sgd import Probe
 
 TRAINER = "iclab.training.ensemble"
-RESULT_FILE = re.compile(r"[0-9a-f]{24}-[0-9a-f]{24}\.parquet")
 
 
 def run_id(run: Run, probe: Probe | None = None) -> str | None:
-    """Hash of a run's spec, seeds, and the code that trains it; None if it holds a lambda or the like.
+    """Hash of a run's spec, seeds, and the code that trains it; None if that code cannot be traced (a lambda, say).
 
     A run that recorded a probe along its training is another.
     """
-    sources = own_source(run) if probe is None else _joined(own_source(run), own_source(probe))
-    if sources is None:
+    try:
+        words = trace([run, probe]).words
+    except Untraceable:
         return None
-    looked = [] if probe is None else [function_name(probe)]
-    return key(canonical(run), *sources, *looked, code_version(TRAINER, *modules_of(run)))
-
-
-def _joined(a: list[str] | None, b: list[str] | None) -> list[str] | None:
-    return None if a is None or b is None else a + b
+    probes = [] if probe is None else [function_name(probe)]
+    return key(canonical(run), *words, *probes, code_version(TRAINER, *modules_of(run)))
 
 
 def key(*parts: str) -> str:
@@ -56,13 +53,14 @@ def key(*parts: str) -> str:
 class Store:
     """Finished runs and measurements, in a folder or at a URL; several processes may use it at once.
 
-    A damaged file counts as absent. A run with no id (it holds a lambda) is computed every time.
+    A damaged file counts as absent. What depends on code that cannot be traced is computed every time.
     """
 
     def __init__(self, place: str | Path):
         self.files = Files(place)
-        self._rows: dict[str, dict[str, Any]] = {}
-        self._read: set[str] = set()
+        self._rows = Rows(self.files)
+        if self.files.local:
+            opened.ignore_folder(self.files.root)
 
     def check(self) -> None:
         """Refuse a store that cannot be written."""
@@ -71,66 +69,76 @@ class Store:
     def find(self, run: Run, probe: Probe | None = None) -> Trained | None:
         """The finished run, if the store has it undamaged."""
         name = run_id(run, probe)
-        content = None if name is None else self.files.get(f"runs/{name[:2]}", name)
-        try:
-            return None if content is None else from_bytes(content, run)
-        except IclabError:
-            return None
 
-    def keep(self, trained: Trained, probe: Probe | None = None) -> None:
-        """Keep a finished run."""
-        name = run_id(trained.run, probe)
-        if name is not None:
-            self.files.put(f"runs/{name[:2]}", name, "safetensors", to_bytes(trained))
+        def decode(content: bytes) -> Trained | None:
+            try:
+                return from_bytes(content, run, key=name)
+            except IclabError:
+                return None
+
+        return None if name is None else self.files.get(f"runs/{name[:2]}", name, decode)
+
+    def keep(self, trained: Trained, probe: Probe | None = None, since: int | None = None) -> None:
+        """Keep a finished run, unless it depends on something that cannot be traced: its code has opened files that it
+        does not name, while it was imported or `since` a mark of `iclab.runs.opened`."""
+        if not may_be_stored([trained.run, probe], since):
+            return
+        name = str(run_id(trained.run, probe))
+        self.files.put(f"runs/{name[:2]}", name, "safetensors", to_bytes(trained, key=name))
 
     def train(self, runs: Sequence[Run], progress: Progress | None = None, probe: Probe | None = None
               ) -> list[Trained]:
         """Train what the store does not have, keep each run as it finishes, return all in order."""
-        found = [self.find(run, probe) for run in runs]
-        missing = [i for i, trained in enumerate(found) if trained is None]
+        models = [self.find(run, probe) for run in runs]
+        missing = [i for i, trained in enumerate(models) if trained is None]
         if missing:
+            began = opened.now()
             fresh = train_many([runs[i] for i in missing], progress=progress, probe=probe,
-                               finished=lambda _, trained: self.keep(trained, probe))
+                               finished=lambda _, trained: self.keep(trained, probe, began))
             for i, trained in zip(missing, fresh, strict=True):
-                found[i] = trained
-        return found  # type: ignore[return-value]
+                models[i] = trained
+        return models  # type: ignore[return-value]
 
-    def recall(self, name: str, ingredients: Any, compute: Callable[[], Any], version: str | None = None) -> Any:
-        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change: its
-        `version`, or that of the module of `compute`."""
-        version = version or _version_of(compute)
-        found = self.recalled(name, ingredients, version)
-        if found is None:
-            content = json.dumps(compute()).encode()
-            self.files.put("measurements", _measurement(name, ingredients, version), "json", content)
-            found = json.loads(content)
-        return found
+    def recall(self, name: str, ingredients: Any, compute: Callable[[], Any], version: Trace | None = None) -> Any:
+        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change: that
+        of the module of `compute`, unless `version` gives another trace of it."""
+        try:
+            code = _joined(_trace_of(compute) if version is None else version, trace(ingredients))
+        except Untraceable as reason:
+            say_not_stored(reason)
+            return json.loads(json.dumps(compute()))
+        value = self.recalled(name, ingredients, code)
+        if value is None:
+            began = opened.now()
+            value = json.loads(json.dumps(compute()))
+            try:
+                code.check(began)
+                full = _measurement(name, ingredients, code)
+                self.files.put("measurements", full, "json", json.dumps({"key": full, "value": value}).encode())
+            except Untraceable as reason:
+                say_not_stored(reason)
+        return value
 
-    def recalled(self, name: str, ingredients: Any, version: str) -> Any:
+    def recalled(self, name: str, ingredients: Any, version: Trace) -> Any:
         """What `recall` has kept; None if there is nothing."""
-        content = self.files.get("measurements", _measurement(name, ingredients, version))
-        return None if content is None else json.loads(content)
+        wanted = _measurement(name, ingredients, version)
+
+        def decode(content: bytes) -> Any:
+            try:
+                kept = json.loads(content)
+                return kept["value"] if kept["key"] == wanted else None
+            except (ValueError, TypeError, KeyError):
+                return None
+
+        return self.files.get("measurements", wanted, decode)
 
     def add_rows(self, rows: Sequence[dict[str, Any]]) -> None:
         """Keep rows of measurements; each has its `trial`."""
-        buffer = io.BytesIO()
-        pl.DataFrame(list(rows), infer_schema_length=None).write_parquet(buffer)
-        self.files.put("results", rows[0]["trial"], "parquet", buffer.getvalue())
+        self._rows.add(rows)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The row of every trial measured so far; a failure counts only while there is no success."""
-        names = {name for name in self.files.names("results") if RESULT_FILE.fullmatch(name)}
-        if not self._read <= names:  # files were taken away: forget what they said
-            self._rows, self._read = {}, set()
-        for name in sorted(names - self._read):
-            content = self.files.read("results", name)
-            if content is None:
-                continue
-            self._read.add(name)
-            for row in pl.read_parquet(io.BytesIO(content)).iter_rows(named=True):
-                if self._rows.get(row["trial"], {"status": "failed"})["status"] == "failed":
-                    self._rows[row["trial"]] = row
-        return self._rows
+        return self._rows.by_trial()
 
     def finished(self, ids: Mapping[int, str | None]) -> dict[int, dict[str, Any]]:
         """The rows of those trials, of some given by number and id, that need not be run again: all but the failed."""
@@ -139,11 +147,7 @@ class Store:
 
     def all_rows(self) -> list[dict[str, Any]]:
         """Every row of every result file, those of trials measured twice among them."""
-        found = []
-        for name in sorted(self.files.names("results")):
-            content = self.files.read("results", name) if RESULT_FILE.fullmatch(name) else None
-            found += [] if content is None else pl.read_parquet(io.BytesIO(content)).to_dicts()
-        return found
+        return self._rows.all()
 
     def trained_ids(self) -> set[str]:
         """Ids of all runs whose weights are kept."""
@@ -151,29 +155,41 @@ class Store:
         return {name.split("-")[0] for folder in folders for name in self.files.names(f"runs/{folder}")}
 
     def damaged(self) -> list[str]:
-        """Result files whose content does not match their name."""
-        self.rows()
-        return [name for name in self.files.names("results") if RESULT_FILE.fullmatch(name) and name not in self._read]
+        """Result files that cannot be read or are not what their names say."""
+        return self._rows.damaged()
 
-    def tidy(self, trials: Collection[str | None]) -> None:
-        """Take away damaged files of these trials: what they held has been computed again."""
-        for name in self.damaged():
-            if name.split("-")[0] in trials:
-                self.files.remove("results", name)
+    def tidy(self, trials: Collection[str | None] = ()) -> None:
+        """Take away damaged result files of these trials, which have been computed again, and merge the others."""
+        self._rows.tidy(trials)
 
 
-def _measurement(name: str, ingredients: Any, version: str) -> str:
-    return f"{name}-{key(json.dumps(to_json(ingredients), sort_keys=True), version)}"
-
-
-def _version_of(compute: Callable[[], Any]) -> str:
-    """That of the module that defines a function; where it has no file (a notebook) the function's source."""
-    if compute.__module__.split(".")[0] == ROOT:
-        return code_version(compute.__module__)
+def may_be_stored(parts: Any, since: int | None = None) -> bool:
+    """Whether all that a result depends on can be traced; if not, a line says why."""
     try:
-        return file_version(inspect.getsource(sys.modules[compute.__module__]))
-    except (OSError, TypeError, KeyError):
-        return inspect.getsource(compute)
+        trace(parts).check(opened.now() if since is None else since)
+    except Untraceable as reason:
+        say_not_stored(reason)
+        return False
+    return True
+
+
+def _measurement(name: str, ingredients: Any, version: Trace) -> str:
+    return f"{name}-{key(json.dumps(to_json(ingredients), sort_keys=True), *version.words)}"
+
+
+def _joined(a: Trace, b: Trace) -> Trace:
+    made = Trace()
+    made.add(a)
+    made.add(b)
+    return made
+
+
+def _trace_of(compute: Callable[[], Any]) -> Trace:
+    """What a function depends on: its module, of the package or of the user's; where it has no file, its source."""
+    if compute.__module__.split(".")[0] == ROOT:
+        return Trace(package={compute.__module__})
+    module = sys.modules.get(compute.__module__)
+    return trace(compute) if getattr(module, "__file__", None) is None else trace_module(module)  # type: ignore[arg-type]
 
 
 def as_store(place: str | Path | Store | None) -> Store | None:

@@ -15,8 +15,10 @@ from iclab.fields import flat, hint_of, kinds, with_fields
 from iclab.probes.chains import check_test
 from iclab.probes.errors import TEST_BATCH
 from iclab.runs.measures import MEASURES, OF_KIND
+from iclab.runs.sources import Untraceable
 from iclab.runs.store import key, run_id
-from iclab.runs.versions import code_version, modules_of, own_source
+from iclab.runs.tracing import trace
+from iclab.runs.versions import code_version, modules_of
 from iclab.specs import canonical, function_name, replace
 from iclab.training import Run
 from iclab.training.checkpoint import PARTS
@@ -79,15 +81,21 @@ class Trial:
     test: Any
 
     def id(self, measure: Sequence[Any], prompts: int) -> str | None:
-        """Hash of all that determines the measured values; None if something in it has no stable name."""
+        """Hash of all that determines the measured values; None if some code in it cannot be traced."""
         mine = run_id(self.run)
-        sources = [own_source(part) for part in (self.test, *(name for name in measure if callable(name)))]
-        if mine is None or None in sources:
+        try:
+            words = trace(self.code(measure)).words
+        except Untraceable:
+            return None
+        if mine is None:
             return None
         names = [function_name(name) if callable(name) else name for name in measure]
         version = code_version("iclab.runs.measures", *modules_of(self.test))
-        texts = [text for source in sources for text in source or ()]
-        return key(mine, canonical(self.test), str(self.seed), str(prompts), *names, *texts, version)
+        return key(mine, canonical(self.test), str(self.seed), str(prompts), *names, *words, version)
+
+    def code(self, measure: Sequence[Any]) -> list[Any]:
+        """All of it that may hold a user's code."""
+        return [self.run, self.test, *(name for name in measure if callable(name))]
 
     def fields(self) -> dict[str, Any]:
         """Every field of the run and the test by its path, as plain values."""

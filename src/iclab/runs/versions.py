@@ -7,10 +7,9 @@ import dataclasses
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import threading
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -44,11 +43,6 @@ def _source(module: str) -> bytes:
     return _snapshot().get(path) or path.read_bytes()
 
 
-def file_version(text: str) -> str:
-    """Hash of a user's file and of all that it imports from the package; other files that it imports do not count."""
-    return hashlib.sha256(f"{text}\0{code_version(*_imported(text))}".encode()).hexdigest()
-
-
 @cache
 def _code_version(modules: tuple[str, ...]) -> str:
     digest = hashlib.sha256(" ".join(metadata.version(name) for name in LIBRARIES).encode())
@@ -72,14 +66,17 @@ def modules_used(modules: Iterable[str]) -> set[str]:
 @cache
 def imports(module: str) -> tuple[str, ...]:
     """The package's modules that a module imports, each name followed to where it is defined."""
-    return _imported(_source(module).decode())
+    return imported_from_package(ast.parse(_source(module)))
 
 
-def _imported(text: str) -> tuple[str, ...]:
+def imported_from_package(tree: ast.AST) -> tuple[str, ...]:
+    """The package's modules that a source imports."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == ROOT:
-            found |= {_home(node.module, alias.name) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and str(node.module).split(".")[0] == ROOT:
+            found |= {_home(str(node.module), alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == ROOT}
     return tuple(sorted(found))
 
 
@@ -102,49 +99,6 @@ def modules_of(value: Any) -> list[str]:
         return []
     mine = [type(value).__module__] if type(value).__module__.split(".")[0] == ROOT else []
     return mine + [module for field in dataclasses.fields(value) for module in modules_of(getattr(value, field.name))]
-
-
-def own_source(value: Any) -> list[str] | None:
-    """The source of every module that a user's own classes and functions in a value come from.
-
-    None when something in it cannot be told apart by source and values: a lambda (the source Python gives for it is
-    that of the whole line, its neighbours included), a method of an object that is not a dataclass, or code without a
-    source. What those modules import in turn is not followed.
-    """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
-        home = None if type(value).__module__.split(".")[0] == ROOT else type(value)
-    elif isinstance(value, partial):
-        parts, home = [value.func, *value.args, *value.keywords.values()], None
-    elif callable(value):
-        value = inspect.unwrap(value)
-        if "<lambda>" in getattr(value, "__qualname__", "<lambda>"):
-            return None
-        owner = getattr(value, "__self__", None)
-        if owner is not None and not dataclasses.is_dataclass(owner) and not inspect.ismodule(owner):
-            return None
-        parts = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-        parts += [] if owner is None else [owner]
-        home = None if value.__module__.split(".")[0] == ROOT else value
-    else:
-        return []
-    found = [] if home is None else _module_source(home)
-    for part in parts:
-        inner = own_source(part)
-        if inner is None or found is None:
-            return None
-        found += inner
-    return found
-
-
-def _module_source(thing: Any) -> list[str] | None:
-    """The text of the module that defines something, or of the thing itself where there is no file (a notebook)."""
-    for source in (inspect.getmodule(thing), thing):
-        try:
-            return [inspect.getsource(source)]  # type: ignore[arg-type]
-        except (OSError, TypeError):
-            continue
-    return None
 
 
 def precision() -> str:

@@ -37,14 +37,14 @@ def save_checkpoint(path: str | Path, trained: Trained) -> None:
     write_whole(Path(path), to_bytes(trained))
 
 
-def to_bytes(trained: Trained) -> bytes:
-    """A checkpoint as the bytes of its file."""
+def to_bytes(trained: Trained, key: str | None = None) -> bytes:
+    """A checkpoint as the bytes of its file; in a store it holds its key."""
     tensors = named({"params": trained.params, "optimizer": trained.optimizer})
     tensors |= {"steps": np.asarray(trained.steps), "loss": np.asarray(trained.loss)}
     tensors |= {f"probes/{name}": rows for name, rows in (trained.probes or {}).items()}
     tensors = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     text = json.dumps(to_json(trained.run))
-    metadata = {"format": FORMAT, "run": text, "digest": _digest(tensors, text)}
+    metadata = {"format": FORMAT, "run": text, "digest": _digest(tensors, text), "key": key}
     # In one value, because safetensors writes several in no fixed order and equal runs must be equal files.
     return save(tensors, metadata={"iclab": json.dumps(metadata)})
 
@@ -67,8 +67,8 @@ def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
     return from_bytes(content, run, str(path))
 
 
-def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory") -> Trained:
-    """The trained run that the bytes of a checkpoint hold; `path` names it in errors."""
+def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory", key: str | None = None) -> Trained:
+    """The trained run that the bytes of a checkpoint hold, under this `key` if one is given; `path` is for errors."""
     try:
         tensors = load(content)
         header = int.from_bytes(content[:8], "little")
@@ -79,6 +79,8 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory") 
         raise CheckpointError(f"checkpoint {path!r} must have format {FORMAT!r}, got {metadata.get('format')!r}")
     if "run" not in metadata or metadata.get("digest") != _digest(tensors, metadata["run"]):
         raise CheckpointError(f"checkpoint {path!r} is damaged: its contents do not match their digest")
+    if key is not None and metadata.get("key") != key:
+        raise CheckpointError(f"checkpoint {path!r} must have the key {key!r}, got {metadata.get('key')!r}")
     saved = json.loads(metadata["run"])
     if run is None:
         try:
