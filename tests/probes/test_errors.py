@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
-
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy import stats
 
 from iclab import Classification, SpecError, measure_error, model_errors, replace, seed_interval
-from iclab.probes.errors import wilson
+from iclab.probes.errors import UNIT, wilson
 
 PROMPTS = Classification(outlier_fraction=0.3)
 
