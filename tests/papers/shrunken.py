@@ -100,7 +100,7 @@ def run_paper(paper, lab, monkeypatch):
             errors_stay_in_range(plot)
         for check in outcome.claim.checks if outcome.claim else ():
             if re.search(r"\berror\b|^attention on|\bshare of\b", check.name) and not DIFFERENCE.search(check.name):
-                assert not (check.low < 0 or check.high > 1), check.words
+                assert not any(end < 0 or end > 1 for end in (check.low, check.high)), check.words
         assert (outcome.claim is not None) == (entry.kind == "claim")
 
     def no_training(*_, **__):
