@@ -53,7 +53,7 @@ def test_means_are_over_all_seeds_that_trained_of_all_that_were_tried(results):
     (["seeds<4"], [3.0]), (["trained>=4", "error<0.2"], [1.0, 2.0]), (["prompts.pattern_norm>1", "error<0.5"], [2.0]),
 ])
 def test_a_condition_on_what_was_measured_leaves_no_seed_out(results, place, where, expected):
-    whole = {norm: error for norm, error in zip(ERRORS, results.over_seeds()["error"], strict=True)}
+    whole = dict(zip(ERRORS, results.over_seeds()["error"], strict=True))
     for over in (results.over_seeds(where), stored_over_seeds(place, where, every_field=True),
                  stored_results(place).over_seeds(where)):
         assert norms(over) == expected
