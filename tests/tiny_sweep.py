@@ -1,4 +1,4 @@
-"""The prompts of a sweep file that runs in seconds, for the tests."""
+"""The prompts of a sweep file that runs in seconds, for the tests, and a measure that fails."""
 
 TINY_PROMPTS = """
 [base]
@@ -10,3 +10,10 @@ prompts.prompt_length = 6
 prompts.tasks = "all"
 training.batch_size = 16
 """
+
+
+def refuse_large_scale(trained, test, seed):
+    """A measure that fails where the outliers of training are large."""
+    if trained.run.prompts.outlier_scale > 2:
+        raise ValueError("too large for me")
+    return 1.0

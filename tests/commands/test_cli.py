@@ -50,6 +50,21 @@ def test_train_eval_and_go_on(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["steps"] == 30
 
 
+@pytest.mark.parametrize(("options", "status", "remedy"), [
+    (["--training.learning-rate", "1e30"], "diverged at step 10", "a smaller learning_rate or a clip_norm"),
+    (["--model.init-scale", "1e-12"], "stuck at a loss of 1", "a larger learning_rate or init_scale"),
+])
+def test_a_training_that_came_to_nothing_is_saved_and_said(tmp_path, capsys, options, status, remedy):
+    path = tmp_path / "m.safetensors"
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "--out", str(path), "--json", *SMALL, *options])
+    assert stopped.value.code == 1
+    said = capsys.readouterr()
+    assert said.err == f"iclab: {status}; try {remedy}\n"
+    assert json.loads(said.out)["status"] == f"{status}; try {remedy}"
+    assert load_checkpoint(path).status == f"{status}; try {remedy}"
+
+
 def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
     out = tmp_path / "results"

@@ -45,7 +45,7 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     assert "2 packs for" in said
     assert main(["sweep", str(file), "--out", out, "--store", store]) == 0
     said = capsys.readouterr().out
-    assert "tiny: 8 trials (8 trained, 0 diverged, 0 failed)" in said
+    assert "tiny: 8 trials (8 trained, 0 stuck, 0 diverged, 0 failed)" in said
     folder = tmp_path / "out" / "sweeps" / "tiny"
     assert {path.name for path in folder.iterdir()} == {"trials.csv", "over_seeds.csv", "phase.svg", "phase.csv"}
     assert len(pl.read_csv(folder / "trials.csv")) == 8
@@ -72,8 +72,8 @@ def test_plan_run_and_results(file, tmp_path, capsys):
 def test_progress_is_a_line_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     with progress.tally_bar() as show:
-        show(Tally(10, done=4, running=2, failed=1, diverged=1, work=0.5))
-    assert "4/10 done, 2 running, 1 failed, 1 diverged, 0 s, about 0 s left" in capsys.readouterr().err
+        show(Tally(10, done=4, running=2, failed=1, diverged=1, stuck=1, work=0.5))
+    assert "4/10 done, 2 running, 1 failed, 1 diverged, 1 stuck, 0 s, about 0 s left" in capsys.readouterr().err
 
 
 def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):
@@ -87,6 +87,19 @@ def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):
     assert "no phase diagram, error was not measured" in said.err
     assert main(["results", str(tmp_path / "out" / "store")]) == 0
     assert "TypeError" in capsys.readouterr().out
+
+
+def test_failures_are_told_even_where_the_picture_cannot_be_drawn(file, tmp_path, capsys):
+    file.write_text(FILE.replace("seeds = 2", 'seeds = 1\nmeasure = ["error", "tiny_sweep:refuse_large_scale"]')
+                    .replace('theory = "mamba"', 'theory = "json:loads"'))
+    for _ in range(2):  # the second time what was finished is found
+        with pytest.raises(SystemExit) as stopped:
+            main(["sweep", str(file), "--out", str(tmp_path / "out")])
+        assert stopped.value.code == 1
+        lines = capsys.readouterr().err.splitlines()
+        assert lines[0] == "iclab: 2 trials failed, the first: measure: ValueError: too large for me"
+        assert lines[1].startswith("iclab: theory must be a function")
+    assert (tmp_path / "out" / "sweeps" / "tiny" / "trials.csv").exists()
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

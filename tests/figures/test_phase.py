@@ -41,7 +41,7 @@ def test_numbers_and_line(swept):
     assert len(lines) == 1 + 2 * 4 * 3
     row = next(line for line in lines if line.startswith("mamba,0.3,8.0")).split(",")
     assert float(row[3]) == pytest.approx(0.15 + 0.015)
-    assert row[-3:] == ["2", "1", "0"]
+    assert row[-4:] == ["2", "0", "1", "0"]
     assert plot.svg.startswith("<svg")
     text = re.sub(r"\s+", " ", plot.svg)
     assert "premises hold right of and below the line" in text

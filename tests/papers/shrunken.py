@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from functools import partial
 
 from iclab import GPT2
@@ -70,6 +72,19 @@ def shrink(monkeypatch):
     monkeypatch.setitem(iterations.AXES, "quick", {"beta": (2.5, 4.0), "eta": (0.5, 2.0)})
 
 
+DIFFERENCE = re.compile(r"excess|added|less that|less the|exponent|over the theorem")
+"""What an error may be part of without being one."""
+
+
+def errors_stay_in_range(plot):
+    """No interval of an error rate that a picture shows leaves [0, 1]; a panel of errors says so in its words."""
+    for row in csv.DictReader(plot.csv.splitlines()):
+        words = f"{plot.title} {plot.caption} {row.get('panel', '')}".lower()
+        if re.search(r"\berrors?\b", words) and not re.search(r"hinge|norm|score|needs|needed|iterations", words):
+            ends = [float(row[end] or "nan") for end in ("low", "high")]  # a reference has no interval
+            assert not any(end < 0 or end > 1 for end in ends), (plot.name, row)
+
+
 def run_paper(paper, lab, monkeypatch):
     """Run every entry of a paper, look at what it shows, and run it again, which must train nothing."""
     entries = {name: entry for name, entry in all_entries().items() if entry.paper == paper}
@@ -83,6 +98,10 @@ def run_paper(paper, lab, monkeypatch):
         for plot in outcome.plots:
             assert plot.svg.startswith("<svg")
             assert plot.csv.count("\n") > 1
+            errors_stay_in_range(plot)
+        for check in outcome.claim.checks if outcome.claim else ():
+            if re.search(r"\berror\b|^attention on|\bshare of\b", check.name) and not DIFFERENCE.search(check.name):
+                assert not any(end < 0 or end > 1 for end in (check.low, check.high)), check.words
         assert (outcome.claim is not None) == (entry.kind == "claim")
 
     def no_training(*_, **__):

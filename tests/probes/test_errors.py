@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from iclab import Classification, SpecError, measure_error, model_errors, replace, seed_interval
-from iclab.probes.errors import wilson
+from iclab.probes.errors import UNIT, wilson
 
 PROMPTS = Classification(outlier_fraction=0.3)
 
@@ -46,3 +49,19 @@ def test_wilson_and_student_are_the_textbook_intervals():
     assert interval.mean == 2
     assert interval.high == pytest.approx(2 + 4.302652 / np.sqrt(3), rel=1e-5)
     assert np.isnan(seed_interval([1.0]).low)
+
+
+@given(arrays(float, st.integers(2, 8), elements=st.sampled_from([0.0, 1.0]) | st.floats(0, 1)))
+def test_the_interval_of_a_fraction_is_students_cut_at_0_and_1(values):
+    cut, student = seed_interval(values, within=UNIT), seed_interval(values)
+    assert 0 <= cut.low <= cut.mean <= cut.high <= 1
+    assert cut.mean == student.mean
+    assert cut.low == (student.low if student.low >= 0 else 0)
+    assert cut.high == (student.high if student.high <= 1 else 1)
+
+
+def test_seeds_that_all_or_never_err_have_an_interval_within_the_range():
+    assert seed_interval([0.0, 1.0, 0.0, 1.0]).low < 0
+    assert seed_interval([0.0, 1.0, 0.0, 1.0], within=UNIT) == (0.5, 0.0, 1.0)
+    assert seed_interval([0.0, 0.0], within=UNIT) == (0.0, 0.0, 0.0)
+    assert np.isnan(seed_interval([0.3], within=UNIT).high)

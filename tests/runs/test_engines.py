@@ -13,9 +13,10 @@ import iclab.runs.packs as packs
 from iclab import IclabError, Store, Sweep, replace, train
 from iclab.parallel import each
 from iclab.probes import model_errors
+from iclab.runs.conditions import filtered
 from iclab.runs.engines import _Count, run_sweep
 from iclab.runs.planner import plan_sweep
-from iclab.runs.results import filtered, stored_results
+from iclab.runs.results import stored_results
 from iclab.training.ensemble import MemoryLimit
 
 
@@ -85,7 +86,7 @@ def test_a_run_that_fails_or_diverges_says_so_and_stays_alone(tiny_run, tmp_path
     assert results.frame["status"].to_list() == ["trained", "trained", "failed"]
     assert results.frame["reason"][2] == "measure: ValueError: too large for me"
     assert results.frame["norm"].to_list() == [1.0, 2.0, None]
-    assert results.counts == {"trained": 2, "diverged": 0, "failed": 1}
+    assert results.counts == {"trained": 2, "stuck": 0, "diverged": 0, "failed": 1}
     seen = []
     sweep.run(store=tmp_path, watch=seen.append)  # only the failure is tried again
     assert (seen[0].found, seen[-1].failed) == (2, 1)

@@ -50,7 +50,7 @@ def test_a_dead_worker_is_replaced(cluster, tiny_run, tmp_path):
     marker.unlink(missing_ok=True)
     results = run_sweep(sweep, store=tmp_path, engine="ray")
     assert marker.exists()
-    assert results.counts == {"trained": 10, "diverged": 0, "failed": 0}
+    assert results.counts == {"trained": 10, "stuck": 0, "diverged": 0, "failed": 0}
     same_numbers(results, a_sweep(tiny_run, sabotage.linger).run())
     assert len(Store(tmp_path).rows()) == 10
 

@@ -87,3 +87,15 @@ def test_runs_that_embed_labels_differently_do_not_share_batches(float64, tiny_r
     together = train_many(runs)
     for run, trained in zip(runs, together, strict=True):
         close(train(run), trained, 1e-9)
+
+
+@pytest.mark.parametrize(("steps", "every", "expected"), [(30, 10, [10, 20, 30]), (25, 10, [10, 20, 25]),
+                                                          (120, 100, [100, 120]), (7, 50, [7])])
+def test_every_record_is_handed_over_the_last_too(tiny_run, steps, every, expected):
+    run = replace(tiny_run, training=replace(tiny_run.training, steps=steps, record_every=every))
+    seen = []
+    trained = train(run, recorded=lambda index, make: seen.append(make()))
+    assert [int(one.steps[-1]) for one in seen] == expected
+    for number, one in enumerate(seen, 1):
+        np.testing.assert_array_equal(one.loss, trained.loss[:number])
+    jax.tree.map(np.testing.assert_array_equal, seen[-1].params, trained.params)

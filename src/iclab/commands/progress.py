@@ -27,7 +27,7 @@ def tally_bar() -> Iterator[Callable[[Any], None]]:
         def show(tally: Any) -> None:
             nonlocal said
             counts = (f"{tally.done}/{tally.total} done, {tally.running} running, {tally.failed} failed, "
-                      f"{tally.diverged} diverged")
+                      f"{tally.diverged} diverged, {tally.stuck} stuck")
             progress.update(task, description=counts, completed=tally.work, total=1.0)
             now = time.monotonic()
             if progress.disable and now - said >= LINE_EVERY:

@@ -8,20 +8,25 @@ from pathlib import Path
 import polars as pl
 
 from iclab.commands.options import Parser
-from iclab.runs.results import stored_results
+from iclab.runs.results import stored_over_seeds, stored_results
 from iclab.runs.store import Store
 from iclab.training.checkpoint import write_whole
 
+HELP = """Show what the sweeps in a store have measured. Columns are the fields in which its trials differ.
+
+With --over-seeds a row is the mean over `seeds`, those that trained (stuck ones among them), `of` all that were
+tried. Conditions on settings (a field, seed, test_prompts) choose trials before that; conditions on measured values
+(error<0.1, error_high<0.1) and on counts (diverged=0) choose rows after averaging, so that no seed is left out of a
+mean for its result."""
 HIDDEN = ("run", "sweep", "seconds", "reason")
 
 
 def main(arguments: list[str]) -> None:
     """Print or write the results in a store."""
-    parser = Parser("results", "Show what the sweeps in a store have measured. Columns are the fields in which its "
-                               "trials differ.")
+    parser = Parser("results", HELP)
     parser.add_argument("store", metavar="STORE", help="a folder or fsspec URL")
     parser.add_argument("--where", action="append", default=[], metavar="CONDITION",
-                        help="such as model.member=mamba or error<0.1; may be given several times")
+                        help="such as model.member=mamba or error<0.1; may be given several times, and all must hold")
     parser.add_argument("--over-seeds", action="store_true", help="means and 95 %% intervals over seeds")
     parser.add_argument("--all-fields", action="store_true", help="every field, not only those that differ")
     parser.add_argument("--csv", metavar="FILE", help="write a CSV file (- for standard output)")
@@ -29,8 +34,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--limit", type=int, default=40, metavar="INT", help="rows to print, 0 for all [default: 40]")
     options = parser.parse_args(arguments)
     store = Store(options.store)
-    table = stored_results(store, options.where, options.all_fields)
-    frame = table.over_seeds() if options.over_seeds else table.frame
+    if options.over_seeds:
+        frame = stored_over_seeds(store, options.where, options.all_fields)
+    else:
+        frame = stored_results(store, options.where, options.all_fields).frame
     for name in store.damaged():
         print(f"iclab: damaged file left out: results/{name}", file=sys.stderr)
     if options.parquet:

@@ -10,6 +10,7 @@ from iclab.commands.options import Parser, read_bytes
 from iclab.commands.output import duration, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
+from iclab.errors import IclabError
 from iclab.figures.phase import find_theory, phase_diagram
 from iclab.runs import sweep_file
 from iclab.runs.engines import ENGINES, run_sweep
@@ -23,7 +24,7 @@ from iclab.training.checkpoint import write_whole
 def main(arguments: list[str]) -> None:
     """Run what is not finished; `--dry-run` only says what it would cost."""
     parser = Parser("sweep", "Train and measure every run that a sweep file describes; the same command goes on where "
-                             "it was interrupted.\nThe file, by example:\n\n"
+                             "it was interrupted.\nThe exit code is 1 if a trial failed.\nThe file, by example:\n\n"
                              + (sweep_file.__doc__ or "").partition("\n\n")[2].rstrip())
     parser.add_argument("file", metavar="FILE", help="a sweep file (TOML)")
     parser.add_argument("--engine", default="local", metavar="NAME", help="local or ray [default: local]")
@@ -65,18 +66,27 @@ def main(arguments: list[str]) -> None:
         fresh = len(store.rows()) - done
         raise KeyboardInterrupt(f"{fresh} trials were finished and are kept in {store.files.place}; the same command "
                                 "goes on from there.") from None
-    written = write_tables(out / "sweeps" / sweep.name, results, plot)
+    failed = results.frame.filter(results.frame["status"] == "failed")
+    for name, families in results.left_out.items():
+        print(f"iclab: {name} is left out: {', '.join(families)} prompts do not have it", file=sys.stderr)
+    if len(failed):
+        print(f"iclab: {len(failed)} trials failed, the first: {failed['reason'][0]}", file=sys.stderr)
+    try:
+        written = write_tables(out / "sweeps" / sweep.name, results, plot)
+    except IclabError as error:
+        if not len(failed):
+            raise
+        print(f"iclab: {error}", file=sys.stderr)
+        sys.exit(1)
     seconds = time.perf_counter() - began
     if options.json:
         print(to_text({"name": sweep.name, "trials": len(results.trials), **results.counts, "seconds": seconds,
-                       "files": [str(path) for path in written]}))
+                       "left_out": results.left_out, "files": [str(path) for path in written]}))
     else:
         counts = ", ".join(f"{number} {state}" for state, number in results.counts.items())
         print(f"{sweep.name}: {len(results.trials)} trials ({counts}) in {duration(seconds)}")
         print("\n".join(str(path) for path in written))
-    failed = results.frame.filter(results.frame["status"] == "failed")
     if len(failed):
-        print(f"iclab: {len(failed)} trials failed, the first: {failed['reason'][0]}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
 
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
@@ -18,7 +21,8 @@ SAVE_EVERY = 5.0
 
 def main(arguments: list[str]) -> None:
     """Train, saving the state every few seconds."""
-    parser = Parser("train", "Train one model and save it as a safetensors checkpoint.")
+    parser = Parser("train", "Train one model and save it as a safetensors checkpoint.\nThe exit code is 1 if training "
+                             "diverged or got stuck (it learned nothing); the model is saved all the same.")
     parser.add_argument("--out", default="model.safetensors", metavar="FILE", help="[default: model.safetensors]")
     parser.add_argument("--resume", default=None, metavar="FILE", help="go on from this checkpoint; only "
                         "--training.steps may be given beside it")
@@ -58,12 +62,17 @@ def main(arguments: list[str]) -> None:
             raise
         kept = latest[0]()
         save_checkpoint(out, kept)
-        raise KeyboardInterrupt(f"{int(kept.steps[-1])} steps are kept; `iclab train --resume {out} --out {out}` goes "
-                                "on.") from None
+        steps = int(kept.steps[-1])
+        if steps == run.training.steps:
+            raise KeyboardInterrupt(f"all {steps} steps are kept in {out}.") from None
+        raise KeyboardInterrupt(f"{steps} steps are kept; `iclab train --resume {out} --out {out}` goes on.") from None
     save_checkpoint(out, trained)
     final = float(trained.loss[-1])
     if as_json:
         print(to_text({"checkpoint": str(out), "status": trained.status, "steps": int(trained.steps[-1]),
-                          "loss": final if trained.status == "trained" else None, "run": to_json(run)}))
+                          "loss": final if np.isfinite(final) else None, "run": to_json(run)}))
     else:
-        print(f"{trained.status}, {int(trained.steps[-1])} steps, loss {final:.4g}, saved to {out}")
+        print(f"{trained.state}, {int(trained.steps[-1])} steps, loss {final:.4g}, saved to {out}")
+    if trained.state != "trained":
+        print(f"iclab: {trained.status}", file=sys.stderr)
+        sys.exit(1)

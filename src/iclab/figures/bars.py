@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from iclab.figures.plots import Plot, to_csv, to_svg
 from iclab.figures.style import CLEAN, POISONED, style
-from iclab.probes.errors import seed_interval
+from iclab.probes.errors import UNIT, seed_interval
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def gate_figure(name: str, title: str, caption: str, panels: Sequence[Bars]) -> 
             position = examples - np.arange(examples)
             for label, values, colour, shift in (("without outlier", panel.clean, CLEAN, -0.2),
                                                  ("with outlier", panel.poisoned, POISONED, 0.2)):
-                ends = np.array([seed_interval(column[np.isfinite(column)]) if np.isfinite(column).any()
+                ends = np.array([seed_interval(column[np.isfinite(column)], within=UNIT) if np.isfinite(column).any()
                                  else (np.nan,) * 3 for column in values.T])
                 mean, spread = ends[:, 0], np.abs(ends[:, 1:].T - ends[:, 0])
                 axis.bar(position + shift, mean, 0.4, color=colour, label=label, yerr=spread,

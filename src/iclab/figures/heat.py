@@ -9,13 +9,16 @@ from jaxtyping import Float
 
 from iclab.figures.plots import Plot, to_csv, to_svg
 from iclab.figures.style import style
-from iclab.probes.errors import seed_interval
+from iclab.probes.errors import UNIT, seed_interval
 
 
 def heat_figure(name: str, title: str, caption: str, x: Sequence[float], y: Sequence[float],
                 values: Float[np.ndarray, "seeds y x"], theory: Float[np.ndarray, "y x"], x_label: str, y_label: str
                 ) -> Plot:
-    """Mean over seeds as colour and number, half the 95 % interval, the theory in brackets, its edge of 1 as a line."""
+    """Fractions: mean over seeds as colour and number, how far its 95 % interval reaches, the theory in brackets.
+
+    A line bounds the theory's 1.
+    """
     import matplotlib.pyplot as plt
 
     rows = []
@@ -27,10 +30,10 @@ def heat_figure(name: str, title: str, caption: str, x: Sequence[float], y: Sequ
         axis.set_xticks(range(len(x)), [f"{value:g}" for value in x])
         axis.set_yticks(range(len(y)), [f"{value:g}" for value in y])
         for i, j in np.ndindex(mean.shape):
-            interval = seed_interval(values[:, i, j])
-            half = (interval.high - interval.low) / 2
+            interval = seed_interval(values[:, i, j], within=UNIT)
+            away = max(interval.high - interval.mean, interval.mean - interval.low)
             ink = "white" if mean[i, j] > 0.65 else "#222222"
-            axis.text(j, i + 0.12, f"{mean[i, j]:.2f} ± {half:.2f}", ha="center", va="center", fontsize=8.5, color=ink)
+            axis.text(j, i + 0.12, f"{mean[i, j]:.2f} ± {away:.2f}", ha="center", va="center", fontsize=8.5, color=ink)
             axis.text(j, i - 0.22, f"({theory[i, j]:.2f})", ha="center", va="center", fontsize=7.5, color=ink)
             rows.append((x[j], y[i], *(f"{v:.6g}" for v in interval), f"{theory[i, j]:.6g}", len(values)))
         if (theory < 1).any() and (theory >= 1).any():

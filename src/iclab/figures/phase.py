@@ -12,6 +12,7 @@ from iclab.errors import SpecError, require
 from iclab.fields import import_function
 from iclab.figures.plots import Plot, to_csv, to_svg
 from iclab.figures.style import NAMES, style
+from iclab.runs.measures import STATES
 from iclab.runs.results import Results, Table
 from iclab.theory.mamba import promise
 
@@ -28,9 +29,9 @@ def phase_diagram(results: Table, x: str, y: str, *, colour: str = "error", pane
                   theory: str | Theory | None = None, name: str = "phase", title: str = "", caption: str = "") -> Plot:
     """Mean of `colour` over seeds for every (x, y), one panel a value of `panel`.
 
-    Small numbers in a cell are the mean and half its 95 % interval; a cross marks cells in which some seed diverged or
-    failed. Where `theory` is given (`mamba`, `module:function`, or a function (run, test) -> margin), the line bounds
-    the region in which the theorem's premises hold.
+    Small numbers in a cell are the mean and how far its 95 % interval reaches; a cross marks cells in which some seed
+    got stuck, diverged or failed. Where `theory` is given (`mamba`, `module:function`, or a function (run, test) ->
+    margin), the line bounds the region in which the theorem's premises hold.
     """
     import matplotlib.pyplot as plt
 
@@ -54,7 +55,7 @@ def phase_diagram(results: Table, x: str, y: str, *, colour: str = "error", pane
         figure.colorbar(image, ax=axes[0].tolist(), label=colour, shrink=0.85, pad=0.02)
         svg = to_svg(figure)
         plt.close(figure)
-    columns = [x, y, colour, f"{colour}_low", f"{colour}_high", "trained", "diverged", "failed"]
+    columns = [x, y, colour, f"{colour}_low", f"{colour}_high", *STATES]
     columns = columns if panel is None else [panel, *columns]
     return Plot(name, title, caption, svg, to_csv(columns, table.select(columns).rows()))
 
@@ -78,16 +79,16 @@ def _check(results: Table, x: str, y: str, colour: str, panel: str | None) -> No
 
 def _cells(table: pl.DataFrame, x: str, y: str, colour: str, columns: list[float], rows: list[float]
            ) -> dict[str, Any]:
-    """Mean, half interval and trouble of every cell, as arrays of shape (y, x)."""
-    mean, half = np.full((2, len(rows), len(columns)), np.nan)
+    """Mean, reach of its interval and trouble of every cell, as arrays of shape (y, x)."""
+    mean, reach = np.full((2, len(rows), len(columns)), np.nan)
     trouble = np.zeros(mean.shape, bool)
     for row in table.iter_rows(named=True):
         at = rows.index(row[y]), columns.index(row[x])
         if row[colour] is not None:
             mean[at] = row[colour]
-            half[at] = (row[f"{colour}_high"] - row[f"{colour}_low"]) / 2
-        trouble[at] = row["diverged"] + row["failed"] > 0
-    return {"x": columns, "y": rows, "mean": mean, "half": half, "trouble": trouble}
+            reach[at] = max(row[f"{colour}_high"] - mean[at], mean[at] - row[f"{colour}_low"])
+        trouble[at] = row["trained"] < row["of"]
+    return {"x": columns, "y": rows, "mean": mean, "reach": reach, "trouble": trouble}
 
 
 def _draw(axis: Any, cell: dict[str, Any], top: float) -> Any:
@@ -106,8 +107,8 @@ def _draw(axis: Any, cell: dict[str, Any], top: float) -> Any:
         if max(shape) <= WRITTEN_CELLS and np.isfinite(cell["mean"][i, j]):
             ink = "white" if cell["mean"][i, j] > 0.6 * top else "#222222"
             axis.text(j, i + 0.12, _short(cell["mean"][i, j]), ha="center", va="center", fontsize=6.5, color=ink)
-            if np.isfinite(cell["half"][i, j]):
-                axis.text(j, i - 0.24, f"±{_short(cell['half'][i, j])}", ha="center", va="center", fontsize=4.8,
+            if np.isfinite(cell["reach"][i, j]):
+                axis.text(j, i - 0.24, f"±{_short(cell['reach'][i, j])}", ha="center", va="center", fontsize=4.8,
                           color=ink)
         if cell["trouble"][i, j]:
             axis.plot(j + 0.36, i + 0.34, marker="x", color="#3a7ca5", markersize=4, markeredgewidth=1.2)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, SPARE, VOTE, style
-from iclab.probes.errors import seed_interval
+from iclab.probes.errors import UNIT, seed_interval
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,22 @@ class Panel:
     """Where it differs from the figure's."""
     marks: Sequence[tuple[str, float]] = ()
     """Labels and the x at which something changes."""
+    within: tuple[float, float] | None = None
+    """The range in which its values are known to lie, where it differs from the figure's."""
 
 
 def error_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x_label: str) -> Plot:
     """Error curves side by side: mean over seeds, 95 % band, the information floor."""
-    return curve_figure(name, title, caption, panels, x_label, "error", y_range=(-0.03, 1.03))
+    return curve_figure(name, title, caption, panels, x_label, "error", y_range=(-0.03, 1.03), within=UNIT)
 
 
 def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x_label: str, y_label: str, *,
                  y_range: tuple[float, float] | None = None, log_x: bool = False, log_y: bool = False,
-                 share_y: bool = True) -> Plot:
-    """Curves side by side: mean over seeds with a 95 % band, references and theory as lines."""
+                 share_y: bool = True, within: tuple[float, float] | None = None) -> Plot:
+    """Curves side by side: mean over seeds with a 95 % band, references and theory as lines.
+
+    `within` is the range in which the values are known to lie, and their intervals with them.
+    """
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogFormatter
 
@@ -79,15 +84,15 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
         for axis, panel in zip(axes, panels, strict=True):
             spare = iter(SPARE * 2)
             for curve in panel.curves:
-                intervals = [seed_interval(column[np.isfinite(column)]) if np.isfinite(column).any()
-                             else (np.nan, np.nan, np.nan) for column in curve.values.T]
+                intervals = [seed_interval(column[np.isfinite(column)], within=panel.within or within)
+                             if np.isfinite(column).any() else (np.nan, np.nan, np.nan) for column in curve.values.T]
                 known = [i for i, interval in enumerate(intervals) if np.isfinite(interval[0])]
                 x, ends = [panel.x[i] for i in known], np.array([intervals[i] for i in known], float).reshape(-1, 3)
                 colour = COLOURS.get(curve.model) or next(spare)
                 axis.plot(x, ends[:, 0], color=colour, marker="o", markersize=3.5,
                           label=NAMES.get(curve.model, curve.model))
                 never_negative = bool((curve.values[np.isfinite(curve.values)] >= 0).all())
-                bounds = np.clip(ends[:, 1:], 0 if never_negative else None, None if y_range is None else 1)
+                bounds = np.clip(ends[:, 1:], 0 if never_negative else None, None)
                 axis.fill_between(x, *bounds.T, color=colour, alpha=0.2, lw=0)
                 if curve.vote is not None:
                     axis.plot(panel.x, curve.vote, color=colour, **VOTE)

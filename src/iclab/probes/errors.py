@@ -189,11 +189,21 @@ def wilson(wrong: int, count: int, level: float = 0.95) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def seed_interval(values: Any, level: float = 0.95) -> Interval:
-    """Mean over seeds with Student's interval; one seed has no interval (its ends are NaN)."""
+UNIT = (0.0, 1.0)
+"""Where error rates and shares lie."""
+
+
+def seed_interval(values: Any, level: float = 0.95, *, within: tuple[float, float] | None = None) -> Interval:
+    """Mean over seeds with Student's interval; one seed has no interval (its ends are NaN).
+
+    `within` is the range in which every value is known to lie (`UNIT` for error rates). The interval is cut there: it
+    contains the true mean exactly when the uncut one does. A difference of error rates is no error rate.
+    """
     values = np.asarray(values, dtype=float)
     mean = float(values.mean())
     if len(values) < 2:
         return Interval(mean, np.nan, np.nan)
     half = float(stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return Interval(mean, mean - half, mean + half)
+    if within is None:
+        return Interval(mean, mean - half, mean + half)
+    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]))

@@ -6,15 +6,46 @@ Reference: ours; none of the papers draws them.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from iclab.errors import require
 from iclab.prompts.attacks import label_rule
 from iclab.prompts.context import Prompt
+
+
+@runtime_checkable
+class HasFloor(Protocol):
+    """Prompts in which an example may be decisive or not and poisoned or not: they have an information floor."""
+
+    @property
+    def prompt_length(self) -> int:
+        """Examples in a prompt."""
+
+    @property
+    def decisive_fraction(self) -> float:
+        """Share of the examples that belong to the task."""
+
+    @property
+    def outlier_fraction(self) -> float:
+        """Share of the examples that are poisoned."""
+
+
+@runtime_checkable
+class HasBayes(Protocol):
+    """Prompts whose examples show one of some patterns, two of which make the task: they have a Bayes predictor."""
+
+    @property
+    def decisive_fraction(self) -> float:
+        """Share of the examples that belong to the task."""
+
+    @property
+    def task_patterns(self) -> int:
+        """Patterns of which tasks are made."""
 
 
 def information_floor(prompts: Any, prompt_length: int | None = None) -> float:
@@ -24,6 +55,8 @@ def information_floor(prompts: Any, prompt_length: int | None = None) -> float:
     Who knows that poisoned labels are flipped can turn them back and go below; so can who knows that the tasks are a
     family (such as cyclic:1) in which the two patterns of a task tell its orientation.
     """
+    require(isinstance(prompts, HasFloor), "prompts", type(prompts).__name__,
+            "have prompt_length, decisive_fraction and outlier_fraction for an information floor")
     length = prompts.prompt_length if prompt_length is None else prompt_length
     return float((1.0 - prompts.decisive_fraction * (1.0 - prompts.outlier_fraction)) ** length / 2.0)
 
@@ -35,6 +68,8 @@ def bayes_predictor(prompts: Any, *, knows_rule: bool = False) -> Any:
     the label +1. Poisoned examples' labels are ignored, or weighed by their rule when `knows_rule`. Ties say +1: the
     label is then a fair coin, so half of them are wrong.
     """
+    require(isinstance(prompts, HasBayes), "prompts", type(prompts).__name__,
+            "have decisive_fraction and task_patterns for a Bayes predictor")
     rule = prompts.label_rule if knows_rule else None
 
     def predict(batch: Prompt) -> Float[np.ndarray, " batch"]:

@@ -34,10 +34,11 @@ class Tally:
     found: int = 0
     """Finished before this began."""
     done: int = 0
-    """Finished in all, the failed and diverged among them."""
+    """Finished in all, the failed, diverged and stuck among them."""
     running: int = 0
     failed: int = 0
     diverged: int = 0
+    stuck: int = 0
     work: float = 0.0
     """Share of this call's training steps that have been taken."""
 
@@ -61,8 +62,8 @@ class _Count:
 
     def end(self, pack: Pack, rows: dict[int, dict[str, Any]]) -> None:
         states = [row["status"] for row in rows.values()]
-        self._add(pack, pack.steps, running=-len(pack.trials), done=len(rows), failed=states.count("failed"),
-                  diverged=states.count("diverged"))
+        self._add(pack, pack.steps, running=-len(pack.trials), done=len(rows),
+                  **{state: states.count(state) for state in ("failed", "diverged", "stuck")})
 
     def _add(self, pack: Pack, taken: int, **more: int) -> None:
         with self.lock:

@@ -10,23 +10,43 @@ import numpy as np
 from iclab.errors import SpecError
 from iclab.probes import bayes_predictor, information_floor, measure_error
 from iclab.probes.chains import ChainErrors, chain_errors
-from iclab.probes.errors import average, wrong_and_hinge
+from iclab.probes.errors import UNIT, average, wrong_and_hinge
+from iclab.probes.reference import HasBayes, HasFloor
 from iclab.training import Trained
 
 OF_KIND = {"labels": ("error", "hinge", "loss", "floor", "bayes"),
            "chain": ("cot", "cot_answer", "icl", "vote", "vote_icl", "loss")}
 """What can be measured on prompts of each kind."""
+NEEDS = {"floor": HasFloor, "bayes": HasBayes}
+"""What a family must have for a measure, beside its kind."""
+RANGES = {**dict.fromkeys(("error", "floor", "bayes", "cot", "cot_answer", "icl", "vote", "vote_icl"), UNIT),
+          **dict.fromkeys(("hinge", "loss"), (0.0, float("inf")))}
+"""Where measured values are known to lie."""
 MEASURES = tuple(dict.fromkeys(name for names in OF_KIND.values() for name in names))
 FROM_OUTPUTS = ("error", "hinge")
 BOOKKEEPING = ("seed", "status", "reason", "sweep", "run", "trial", "test_prompts", "seconds", "started", "finished",
                "fields")
 """Columns of results that are not measured."""
+SOUND = ("trained", "stuck")
+"""Outcomes of trials that can be measured: a model that learned nothing has an error too."""
+STATES = (*SOUND, "diverged", "failed")
+"""All that can become of a trial."""
+TAKEN = (*BOOKKEEPING, *MEASURES, *STATES, "seeds", "of")
+"""Names of columns, which a user's own quantities cannot have."""
+
+
+def applies(name: str | Callable[..., Any], test: Any) -> bool:
+    """Whether a quantity can be measured on such prompts."""
+    if callable(name):
+        return True
+    return name in OF_KIND[getattr(test, "kind", "labels")] and isinstance(test, NEEDS.get(name, object))
 
 
 def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequence[str | Callable[..., Any]],
                 prompts: int) -> list[dict[str, float | None]]:
-    """The quantities of one run for each of its tests. Of a diverged run only what does not need its weights."""
-    sound = trained.status == "trained"
+    """The quantities of one run for each of its tests, those left out that do not apply to it. Of a diverged run only
+    what does not need its weights."""
+    sound = trained.state in SOUND
     outputs = np.full((len(tests), len(FROM_OUTPUTS)), np.nan)
     if sound and any(name in FROM_OUTPUTS for name in names):
         outputs[:] = average(wrong_and_hinge, [trained], tests, seed, prompts)[0]
@@ -34,10 +54,10 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
     for number, test in enumerate(tests):
         values: dict[str, Any] = {}
         reasoned: ChainErrors | None = None
-        for name in names:
+        for name in (name for name in names if applies(name, test)):
             if callable(name):
                 for mine, value in (_own(name, trained, test, seed) if sound else {}).items():
-                    if mine in values or mine in (*BOOKKEEPING, *MEASURES):
+                    if mine in values or mine in TAKEN:
                         raise SpecError(f"measure must return names of its own, got {mine!r}, which is taken")
                     values[mine] = value
             elif name in FROM_OUTPUTS:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,17 @@ import jax
 import numpy as np
 import polars as pl
 
-from iclab.errors import IclabError, SpecError
+from iclab.errors import IclabError, SpecError, require
 from iclab.probes import seed_interval
-from iclab.runs.measures import BOOKKEEPING
+from iclab.runs.conditions import Condition, filtered, parted
+from iclab.runs.measures import BOOKKEEPING, RANGES, SOUND, STATES, applies
 from iclab.runs.store import Store
 from iclab.runs.sweep import Sweep, Trial
 from iclab.specs import canonical, function_name
 
-RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "!=": lambda a, b: a.ne_missing(b),
-    "==": lambda a, b: a == b,
-    "=": lambda a, b: a == b, "<": lambda a, b: a < b, ">": lambda a, b: a > b,
-}
+SEEDS = ("init_seed", "data_seed")
+SETTINGS = ("seed", "test_prompts", "sweep", "run")
+"""Columns beside the fields that are fixed before a trial is run; all others are its outcome."""
 
 
 def label(value: Any) -> Any:
@@ -78,21 +76,35 @@ class Table:
             raise IclabError("pandas() needs pandas: pip install pandas") from None
         return pandas.DataFrame(self.frame.to_dict(as_series=False))
 
-    def over_seeds(self) -> pl.DataFrame:
-        """One row a point: mean and 95 % interval of every quantity over the seeds that trained, and how many did."""
-        found = []
-        groups = self.frame.group_by(self.axes, maintain_order=True) if self.axes else [((), self.frame)]
-        if self.frame.is_empty():
-            return self.frame.select(self.axes)
-        for point, rows in groups:
-            states = rows["status"].to_list()
-            row = dict(zip(self.axes, point, strict=True))
-            for name in self.measures:
-                values = rows.filter(pl.col("status") == "trained")[name].drop_nulls().to_numpy()
-                interval = seed_interval(values) if len(values) else (None, None, None)
-                row |= {name: interval[0], f"{name}_low": interval[1], f"{name}_high": interval[2]}
-            found.append(row | {state: states.count(state) for state in ("trained", "diverged", "failed")})
-        return pl.DataFrame(found, infer_schema_length=None, strict=False)
+    def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
+        """One row a point: mean and 95 % interval of every quantity over `seeds`, those that trained (stuck ones among
+        them), `of` all that were tried, and what became of these.
+
+        Conditions on settings (a swept field, `seed`, `test_prompts`) choose the trials. All others are on this table
+        (`error<0.1`, `error_high<0.1`, `diverged=0`): no seed is left out of a mean for what was measured of it.
+        """
+        on_settings, on_means = parted(where, (*self.axes, *SETTINGS))
+        trials = filtered(self.frame, on_settings)
+        if trials.is_empty():
+            return trials.select(self.axes)
+        groups = trials.group_by(self.axes, maintain_order=True) if self.axes else [((), trials)]
+        means = pl.DataFrame([self._averaged(dict(zip(self.axes, point, strict=True)), rows) for point, rows in groups],
+                             infer_schema_length=None, strict=False)
+        for name in (Condition.of(text).column for text in on_means):
+            require(name in means.columns or name not in self.frame.columns, "where", name,
+                    f"not choose seeds by their outcome (there are counts: {', '.join(STATES)})")
+        return filtered(means, on_means)
+
+    def _averaged(self, point: dict[str, Any], trials: pl.DataFrame) -> dict[str, Any]:
+        """The row of one point."""
+        states = trials["status"].to_list()
+        sound = trials.filter(pl.col("status").is_in(SOUND))
+        row = point | {"seeds": len(sound), "of": len(trials)}
+        for name in self.measures:
+            values = sound[name].drop_nulls().to_numpy()
+            interval = seed_interval(values, within=RANGES.get(name)) if len(values) else (None, None, None)
+            row |= {name: interval[0], f"{name}_low": interval[1], f"{name}_high": interval[2]}
+        return row | {state: states.count(state) for state in STATES}
 
 
 @dataclass(frozen=True)
@@ -113,9 +125,17 @@ class Results(Table):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many trials trained, diverged and failed."""
+        """How many trials trained, got stuck, diverged and failed."""
         states = self.frame["status"].to_list()
-        return {state: states.count(state) for state in ("trained", "diverged", "failed")}
+        return {state: states.count(state) for state in STATES}
+
+    @property
+    def left_out(self) -> dict[str, list[str]]:
+        """What was not measured because it does not apply: quantities, and the families that do not have them."""
+        tests = {type(trial.test).__name__: trial.test for trial in self.trials}
+        lacking = {str(name): [family for family, test in tests.items() if not applies(name, test)]
+                   for name in self.sweep.measure}
+        return {name: families for name, families in lacking.items() if families}
 
 
 def _at(trial: Trial, path: str) -> Any:
@@ -129,13 +149,47 @@ class Stored(Table):
 
     frame: pl.DataFrame
     axes: list[str]
+    chosen_by: tuple[str, ...] = ()
+    """Conditions on outcomes by which its trials were chosen."""
+
+    def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
+        """As for every table; refused where trials were chosen by their outcome, whose means would flatter."""
+        if self.chosen_by:
+            raise SpecError(f"over_seeds must average all seeds, got trials chosen by {', '.join(self.chosen_by)!r}; "
+                            "give that condition to over_seeds")
+        return super().over_seeds(where)
 
 
 def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False) -> Stored:
-    """The results in a store, of each setting the latest; `where` conditions such as `error<0.1` must all hold.
+    """The results in a store, of each setting the latest; `where` conditions such as `error<0.1` must hold of a trial.
 
     Columns are the fields in which the rows differ, or `every_field`.
     """
+    frame, fields = _read(place)
+    chosen = _some(filtered(frame, where), where, frame)
+    _, on_outcomes = parted(where, (*fields, *SETTINGS))
+    return _table(chosen, fields, every_field, tuple(on_outcomes))
+
+
+def stored_over_seeds(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False
+                      ) -> pl.DataFrame:
+    """The results in a store as means over seeds; `where` is that of `Table.over_seeds`."""
+    frame, fields = _read(place)
+    on_settings, on_means = parted(where, (*fields, *SETTINGS))
+    chosen = _some(filtered(frame, on_settings), where, frame)
+    return _some(_table(chosen, fields, every_field).over_seeds(on_means), where, frame)
+
+
+def _some(rows: pl.DataFrame, where: Sequence[str], of: pl.DataFrame) -> pl.DataFrame:
+    """The rows that conditions leave, if there are any."""
+    if rows.is_empty():
+        raise IclabError(f"where must leave at least one row, got {', '.join(where)!r}, which leaves none of "
+                         f"{len(of)} trials")
+    return rows
+
+
+def _read(place: str | Path | Store) -> tuple[pl.DataFrame, list[str]]:
+    """Every trial in a store with all its fields, and the names of these."""
     store = place if isinstance(place, Store) else Store(place)
     latest: dict[Any, dict[str, Any]] = {}
     readable = [row for row in store.all_rows() if row.keys() >= {"fields", "seed", "test_prompts", "finished"}]
@@ -149,20 +203,23 @@ def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_f
     fields = [{path: label(value) if not isinstance(value, (list, dict)) else json.dumps(value)
                for path, value in json.loads(row["fields"]).items()} for row in rows]
     names = list(dict.fromkeys(name for one in fields for name in one))
-    frame = filtered(_frame([{name: one.get(name) for name in names} for one in fields], rows), where)
-    if frame.is_empty():
-        raise IclabError(f"where must leave at least one row, got {', '.join(where)!r}, which leaves none of "
-                         f"{len(rows)}")
+    return _frame([{name: one.get(name) for name in names} for one in fields], rows), names
+
+
+def _table(frame: pl.DataFrame, names: list[str], every_field: bool, chosen_by: tuple[str, ...] = ()) -> Stored:
+    """The trials with only the columns in which they differ, or `every_field`."""
     follows = {name for name in names if _follows(frame, name)}
-    axes = names if every_field else [name for name in names if frame[name].n_unique() > 1 and name not in follows]
+    # The seed in other words is no axis: every trial would be a point of its own, and a mean that over one seed.
+    axes = [name for name in names if not (name in follows and name in SEEDS)] if every_field else \
+        [name for name in names if frame[name].n_unique() > 1 and name not in follows]
     axes = [*axes, *(["test_prompts"] if frame["test_prompts"].n_unique() > 1 else [])]
     columns = [*axes, *(name for name in frame.columns if name not in (*names, *axes))]
-    return Stored(frame.select(columns), axes)
+    return Stored(frame.select(columns), axes, chosen_by)
 
 
 def _follows(frame: pl.DataFrame, name: str) -> bool:
     """Whether a field merely repeats another: a test's that of training, a run's seed that of the sweep."""
-    source = "seed" if name in ("init_seed", "data_seed") else "prompts." + name.removeprefix("test.")
+    source = "seed" if name in SEEDS else "prompts." + name.removeprefix("test.")
     return source != name and source in frame.columns and frame[source].equals(frame[name])
 
 
@@ -180,27 +237,3 @@ def _column(values: list[Any]) -> pl.Series:
     if len(kinds) > 1 and not kinds <= {int, float}:
         values = [None if value is None else str(value) for value in values]
     return pl.Series([float(v) if kinds == {int, float} and v is not None else v for v in values], strict=False)
-
-
-def filtered(frame: pl.DataFrame, where: Sequence[str]) -> pl.DataFrame:
-    """The rows for which every condition `FIELD RELATION VALUE` holds."""
-    for condition in where:
-        match = re.fullmatch(r"\s*([\w.]+)\s*(<=|>=|!=|==|=|<|>)\s*(.*?)\s*", condition)
-        if match is None:
-            raise SpecError(f"where must be FIELD=VALUE, or with <, <=, >, >=, !=, got {condition!r}")
-        name, relation, text = match.groups()
-        if name not in frame.columns:
-            raise SpecError(f"where must name a column, one of {', '.join(frame.columns)}, got {name!r}")
-        column: Any = pl.col(name)
-        if text == "none" and relation in ("=", "==", "!="):
-            frame = frame.filter(column.is_not_null() if relation == "!=" else column.is_null())
-            continue
-        if frame[name].dtype.is_numeric():
-            try:
-                value: Any = float(text)
-            except ValueError:
-                raise SpecError(f"where must compare {name} with a number, got {text!r}") from None
-        else:
-            column, value = column.cast(pl.String), text
-        frame = frame.filter(RELATIONS[relation](column, value))
-    return frame

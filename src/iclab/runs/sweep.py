@@ -14,7 +14,7 @@ from iclab.errors import SpecError, require
 from iclab.fields import flat, hint_of, kinds, with_fields
 from iclab.probes.chains import check_test
 from iclab.probes.errors import TEST_BATCH
-from iclab.runs.measures import MEASURES, OF_KIND
+from iclab.runs.measures import MEASURES, OF_KIND, applies
 from iclab.runs.sources import Untraceable
 from iclab.runs.store import key, run_id
 from iclab.runs.tracing import trace
@@ -25,6 +25,8 @@ from iclab.training.checkpoint import PARTS
 
 RESEED = {"both": ("init_seed", "data_seed"), "init": ("init_seed",), "data": ("data_seed",)}
 TEST = "test."
+USUAL = ("error", "hinge", "loss", "floor")
+"""Measured where a sweep names nothing; what a family does not have of them is left out."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Sweep:
     """How many seeds, or which; each point is run with each."""
     reseed: str = "both"
     """What a seed sets: both (starting weights and data), init, or data."""
-    measure: Sequence[str | Callable[..., Any]] = ("error", "hinge", "loss", "floor")
+    measure: Sequence[str | Callable[..., Any]] = USUAL
     """Names of `MEASURES`, or functions (trained, test, seed) -> a number or a dictionary of numbers."""
     prompts: int = 4000
     """Test prompts for each trial, rounded up to a multiple of 500."""
@@ -203,6 +205,9 @@ class Sweep:
         for name in self.measure:
             require(callable(name) or name in OF_KIND[kind], "measure", name,
                     f"be a function, or for {kind} one of {', '.join(OF_KIND[kind])}")
+            # A sweep file without measures hands over the usual ones: they are known by their value.
+            require(applies(name, test) or tuple(self.measure) == USUAL, "measure", name,
+                    f"be a quantity that {type(test).__name__} prompts have")
         if kind == "chain" and any(name in OF_KIND["chain"] and name != "loss" for name in self.measure):
             check_test(run, test)
         require(test.dimension == run.prompts.dimension, "test.dimension", test.dimension,

@@ -67,10 +67,10 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
                ) -> list[Trained]:
     """Train many models; the result of each is that of training it alone.
 
-    `finished(index, trained)` is called as soon as a run is done and `recorded(index, make)` at every record on the
-    way, so that they can be kept; `starts` gives runs that were stopped earlier back. `width` fixes the number of runs
-    in a pack on a device, `shared` whether packs draw their prompts once, `workers` the number of packs at work;
-    `memory` bounds the bytes that they need together. Setting `stop` ends the work with `Interrupted`.
+    `finished(index, trained)` is called as soon as a run is done and `recorded(index, make)` at every record, the last
+    among them, so that they can be kept; `starts` gives runs that were stopped earlier back. `width` fixes the number
+    of runs in a pack on a device, `shared` whether packs draw their prompts once, `workers` the number of packs at
+    work; `memory` bounds the bytes that they need together. Setting `stop` ends the work with `Interrupted`.
     """
     runs = list(runs)
     starts = [None] * len(runs) if starts is None else list(starts)
@@ -210,11 +210,11 @@ class _Program:
         used = self.program(own, source, keys, loop).memory_analysis()
         return self.shards * (used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes)
 
-    def call_length(self, training: Training, done: int) -> int:
+    def call_length(self, training: Training, done: int, stops: bool = False) -> int:
         """Steps of the next call: up to the next record when something is looked at there, else up to the next whole
-        `STRETCH`, which runs of most schedules share."""
+        `STRETCH`, which runs of most schedules share; `stops` is whether every record must end a call."""
         every = training.record_every
-        fits = self.probe is None and (every % STRETCH == 0 or STRETCH % every == 0)
+        fits = self.probe is None and (every % STRETCH == 0 or (STRETCH % every == 0 and not stops))
         cut = STRETCH if fits else every
         return min(cut - done % cut, training.steps - done)
 
@@ -237,7 +237,7 @@ class _Program:
         while done < training.steps:
             if stopped():
                 raise Interrupted
-            length = self.call_length(training, done)
+            length = self.call_length(training, done, recorded is not None)
             keys = step_keys(source[1], done + AHEAD, length)
             loop, loss, probed = self.program(own, source, keys, loop)(own, source, keys, loop)
             done += length
@@ -249,7 +249,7 @@ class _Program:
                 steps.append(end)
                 records.append((here.mean(axis=1), jax.tree.map(np.asarray, probed)))
             meter.add(length * len(set(pack.members)))
-            if recorded is not None and losses.shape[1] == 0 and done < training.steps:
+            if recorded is not None and losses.shape[1] == 0:
                 for member in dict.fromkeys(pack.members):
                     now = partial(_unpack, pack, loop.state, tuple(steps), tuple(records))
                     recorded(member, lambda member=member, now=now: now()[member])

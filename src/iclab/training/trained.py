@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
 
 from iclab.training.run import Run
+from iclab.training.sgd import begin
+
+FLAT = 1e-7
+"""Relative difference up to which two losses are the same: what float32 can tell apart."""
+LOSS_OF_ZERO = {"hinge": 1.0, "squared": 0.5}
+"""Loss of an output of 0, whatever the label +1 or -1."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +32,49 @@ class Trained:
     probes: dict[str, np.ndarray] | None = None
     """What the probe returned at each record, by name, stacked along the first axis."""
 
-    @property
+    @cached_property
     def status(self) -> str:
-        """`trained`, or `diverged at step N` when the loss or a weight stopped being a number."""
+        """`trained`; `diverged ...` when the loss or a weight stopped being a number; `stuck ...` when nothing was
+        learned. The latter two say where, and what to try."""
         bad = ~np.isfinite(self.loss)
-        if bad.any():
-            return f"diverged at step {int(self.steps[np.argmax(bad)])}"
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(self.params)):
-            return f"diverged at step {int(self.steps[-1])}"
-        return "trained"
+            bad[-1] = True
+        if bad.any():
+            step = int(self.steps[np.argmax(bad)])
+            return f"diverged at step {step}; try a smaller learning_rate or a clip_norm"
+        return self._stuck() or "trained"
+
+    @property
+    def state(self) -> str:
+        """The status in one word: trained, stuck or diverged."""
+        return self.status.partition(" ")[0]
+
+    def _stuck(self) -> str:
+        """How training came to learn nothing; empty if it did learn.
+
+        Every batch is drawn afresh, so a loss that stays the same to its last digit is that of outputs which do not
+        depend on the prompts. A loss of 0 is fully trained, and the loss of one step alone says nothing.
+        """
+        first, last = self.loss[0], self.loss[-1]
+        if last <= FLAT or self.steps[-1] < 2:
+            return ""
+        flat = np.abs(self.loss - last) <= FLAT * last
+        outputs_are_zero = abs(last - LOSS_OF_ZERO[self.run.training.loss]) <= FLAT and flat[-2:].all()
+        if flat.all() and (len(flat) > 1 or outputs_are_zero):
+            return f"stuck at a loss of {last:.3g}; try a larger learning_rate or init_scale"
+        if outputs_are_zero:
+            step = int(self.steps[len(flat) - np.argmin(flat[::-1])])
+            return f"stuck at outputs of 0 since step {step}; try a smaller learning_rate or a clip_norm"
+        # A run that lowered its loss has moved its weights, and need not be begun again to see it.
+        if last > first / 2 and self._at_starting_weights():
+            return "stuck at its starting weights; try a larger learning_rate"
+        return ""
+
+    def _at_starting_weights(self) -> bool:
+        """Whether no weight moved by more than the last digit of the largest."""
+        now, then = (np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
+                     for params in (self.params, begin(self.run).params))
+        return bool(np.abs(now - then).max() <= FLAT * np.abs(then).max())
 
     def predict(self, prompts: Any) -> np.ndarray:
         """Scores of a batch of prompts: a trained run is a predictor."""

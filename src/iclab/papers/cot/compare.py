@@ -10,7 +10,7 @@ import numpy as np
 from iclab.errors import require
 from iclab.papers.cot.settings import a_run
 from iclab.papers.entries import per_seed
-from iclab.probes import Interval, seed_interval
+from iclab.probes import UNIT, Interval, seed_interval
 from iclab.probes.chains import chain_errors
 from iclab.prompts.chain import chain_test
 from iclab.prompts.transitions import Quality, as_transitions, matrices, quality, right_targets, whole_chain
@@ -69,13 +69,13 @@ def compare_reasoning(transitions: Any, *, examples: int = 20, matching_fraction
     trained = train_many(runs, progress=progress) if kept is None else kept.train(runs, progress)
     found = chain_errors(trained, [test], [examples], count=prompts)
 
-    def over_models(values: Any) -> Interval:
-        return seed_interval(values[:, 0, 0])
+    def over_models(values: Any, within: tuple[float, float] | None = UNIT) -> Interval:
+        return seed_interval(values[:, 0, 0], within=within)
 
     return Comparison(
         quality(A), predicted, over_models(found.cot), over_models(found.cot_answer),
         over_models(found.icl), float(found.vote.mean()), float(found.vote_steps[..., -1].mean()),
-        float(found.vote_icl.mean()), over_models(found.icl - found.cot_answer), tuple(_notes(A)))
+        float(found.vote_icl.mean()), over_models(found.icl - found.cot_answer, within=None), tuple(_notes(A)))
 
 
 def _notes(A: np.ndarray) -> Sequence[str]:

@@ -19,7 +19,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.cot.settings import LONG, SIZES, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models, prompts_for
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.chains import ChainErrors
 from iclab.prompts.chain import Chain
 from iclab.prompts.transitions import own_pattern_distance, same_steps
@@ -68,12 +68,13 @@ def checks(found: ChainErrors) -> list[Check]:
     far = LONG.index(FAR)
     held, failed = found.icl[:, 0], found.icl[:, 1]
     judged = [
-        Check.of(f"ICL without Condition 1, {FAR} examples", seed_interval(failed[:, far]), ">", LARGE),
+        Check.of(f"ICL without Condition 1, {FAR} examples", seed_interval(failed[:, far], within=UNIT), ">", LARGE),
         Check.of("the same less that with 1 example", seed_interval(failed[:, far] - failed[:, 0]), ">=", RISE),
         Check.of(f"ICL with Condition 1: error with 1 example less that with {FAR}",
                  seed_interval(held[:, 0] - held[:, far]), ">=", FALL)]
     for i, name in enumerate(CASES[:2]):
-        judged.append(Check.of(f"CoT {name}, {FAR} examples", seed_interval(found.cot[:, i, far]), "<", SMALL))
+        judged.append(Check.of(f"CoT {name}, {FAR} examples", seed_interval(found.cot[:, i, far], within=UNIT), "<",
+                               SMALL))
     return judged
 
 

@@ -18,7 +18,7 @@ from iclab.papers.cot.mechanism import along
 from iclab.papers.cot.settings import SIZES, a_run, default_test
 from iclab.papers.cot.trained import models
 from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.scaling import first_below
 from iclab.runs.store import run_id
 from iclab.specs import to_json
@@ -51,8 +51,10 @@ def stages(trained: list[Trained]) -> Stages:
 
 def checks(last: Float[np.ndarray, "seeds 4"], found: Stages) -> list[Check]:
     """The rule above."""
-    return [Check.of("attention on the same step and pattern", seed_interval(last[:, 0]), ">=", GATHERED),
-            Check.of("attention on other steps", seed_interval(last[:, 2] + last[:, 3]), "<=", ELSEWHERE),
+    return [Check.of("attention on the same step and pattern", seed_interval(last[:, 0], within=UNIT), ">=",
+                     GATHERED),
+            Check.of("attention on other steps", seed_interval(last[:, 2] + last[:, 3], within=UNIT), "<=",
+                     ELSEWHERE),
             Check.of("end of the first stage over end of the second", seed_interval(found.first / found.second), "<",
                      1.0)]
 

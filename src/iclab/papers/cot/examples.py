@@ -24,7 +24,7 @@ from iclab.papers.cot.settings import LONG, RHO, SHORT, SIZES, TAU, a_run, defau
 from iclab.papers.cot.trained import asked, errors, models, prompts_for
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_row
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.chains import ChainErrors
 from iclab.probes.context import needed_examples
 from iclab.probes.scaling import exponent
@@ -107,7 +107,7 @@ def falling_checks(needed: dict[str, Counts], shares: dict[str, Counts], x: dict
     judged = []
     for axis, values in needed.items():
         judged += [Check.of(f"{axis}: share of settings in which the error falls to {NEEDED}",
-                            seed_interval(np.isfinite(values).mean(axis=1)), ">=", 1.0),
+                            seed_interval(np.isfinite(values).mean(axis=1), within=UNIT), ">=", 1.0),
                    Check.of(f"exponent of {axis}", exponent(x[axis], values), "<", 0.0),
                    Check.of(f"{axis}: examples needed over the theorem's order, at most",
                             seed_interval(shares[axis].max(axis=1)), "<=", 1.0)]

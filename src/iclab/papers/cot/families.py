@@ -7,6 +7,7 @@ reasons nearly as well as softmax attention; Mamba forgets, and still errs .1 wi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ from iclab.papers.cot.examples import at_default
 from iclab.papers.cot.settings import a_run, default_test
 from iclab.papers.cot.trained import asked, errors
 from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
+from iclab.probes import UNIT
 from iclab.specs import replace, to_json
 from iclab.training import Run, Trained
 
@@ -59,11 +61,11 @@ def run(lab: Lab) -> Outcome:
                     lines=[("ideal vote", votes[i])]) for i, name in enumerate(("CoT", "ICL"))]
     plot = curve_figure("cot.families", "Chains read by other models",
                         "Error against the number of test examples, at the default setting.", panels,
-                        "test examples", "error", log_x=True)
+                        "test examples", "error", log_x=True, within=UNIT)
     rows = [(NAMES[model], *(f"{value:.3f}" for value in values[0].mean(axis=0)),
              *(f"{value:.3f}" for value in values[1].mean(axis=0))) for model, values in found.items()]
     fading = weight_of_nearest(packs[members.index("mamba")])
-    broken = [m.status for m in trained if m.status != "trained"]
+    broken = Counter(m.state for m in trained if m.state != "trained")
     return Outcome(
         shown="Other models trained on the same chains, reasoning with the same algorithm.",
         paper="Nothing: the paper has softmax attention only.",
@@ -72,7 +74,8 @@ def run(lab: Lab) -> Outcome:
         + f" (vote {votes[0][-1]:.3f}). Sums without forgetting count all matching examples. Mamba's gate, which lets "
           f"go of half the state with every column when training begins, learns to keep more, but the last {NEAREST} "
           f"of {TOLD} examples still have {fading:.2f} of its weight, and they decide."
-        + (f" {len(broken)} runs diverged." if broken else ""),
+        + (f" Of {len(trained)} runs {', '.join(f'{count} {state}' for state, count in broken.items())}."
+           if broken else ""),
         plots=[plot], seeds=lab.seeds(SEEDS), settings={m: to_json(member_run(m, steps)) for m in members},
         tables=[Table("cot.families", "Errors by the number of test examples",
                       ("model", *(f"CoT, {n}" for n in LENGTHS), *(f"ICL, {n}" for n in LENGTHS)), rows)])

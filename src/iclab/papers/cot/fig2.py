@@ -11,6 +11,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.cot.examples import Axis, at_default, measure
 from iclab.papers.cot.settings import SIZES, a_run
 from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.probes import UNIT
 from iclab.specs import to_json
 
 LETTERS = {"alpha'": "A", "tau": "B", "rho": "C"}
@@ -29,7 +30,8 @@ def run(lab: Lab) -> Outcome:
     plot = curve_figure("cot.fig2", "Error of a chain of thought",
                         "Against the number of test examples, one setting varied at a time, the others alpha' 0.8, "
                         "tau 0.5, rho 0.8; dotted: the ideal majority vote over the matching examples.",
-                        [panel(axis, part) for axis, part in found.items()], "test examples", "error", log_x=True)
+                        [panel(axis, part) for axis, part in found.items()], "test examples", "error", log_x=True,
+                        within=UNIT)
     default = at_default(lab, (8,))
     gap = max(float(np.abs(part.errors.cot - part.errors.vote).mean(axis=0).max()) for part in found.values())
     return Outcome(

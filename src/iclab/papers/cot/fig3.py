@@ -12,6 +12,7 @@ from iclab.papers.cot.examples import Axis, measure
 from iclab.papers.cot.icl import NAMES, varied
 from iclab.papers.cot.settings import SIZES, a_run
 from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.probes import UNIT
 from iclab.specs import to_json
 
 
@@ -31,7 +32,7 @@ def run(lab: Lab) -> Outcome:
                         "default is alpha' 0.8, tau 0.5, rho 0.8; dotted: the ideal majority vote.",
                         [panel(letter, name, x[name], found[axis])
                          for letter, (axis, name) in zip("ABC", NAMES.items(), strict=True)],
-                        "test examples", "error", log_x=True)
+                        "test examples", "error", log_x=True, within=UNIT)
     gap = max(float(np.abs(part.errors.icl - part.errors.vote_icl).mean(axis=0).max()) for part in found.values())
     return Outcome(
         shown="Error of the same trained model when it sees only inputs and last outputs, and answers at once.",

@@ -11,6 +11,7 @@ from iclab.papers.cot.condition1 import CASES, measure, tests
 from iclab.papers.cot.settings import LONG, SIZES, a_run
 from iclab.papers.cot.trained import prompts_for
 from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.probes import UNIT
 from iclab.specs import to_json
 from iclab.theory.cot import quality_of
 
@@ -24,7 +25,7 @@ def run(lab: Lab) -> Outcome:
     plot = curve_figure("cot.fig4", "Chain of thought against in-context learning",
                         "Error against the number of test examples, tau_o 0.4 and rho_o 0.1 (0.3 in the last panel); "
                         "dotted: the ideal majority vote, step by step and at once.",
-                        panels, "test examples", "error", log_x=True)
+                        panels, "test examples", "error", log_x=True, within=UNIT)
     first, last = (found.icl.mean(axis=0)[:, at] for at in (0, -1))
     vote = found.vote_icl.mean(axis=0)[:, -1]
     return Outcome(

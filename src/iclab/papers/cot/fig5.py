@@ -11,6 +11,7 @@ from iclab.papers.cot.mechanism import along
 from iclab.papers.cot.settings import SIZES, a_run
 from iclab.papers.cot.trained import models
 from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.probes import UNIT
 from iclab.probes.reasoning import KINDS
 from iclab.specs import to_json
 
@@ -31,7 +32,7 @@ def run(lab: Lab) -> Outcome:
                         "Sum of the attention on context columns of each kind, on test prompts; left a mean over the "
                         "steps of the chain of thought. The first stage ends when other steps have less than "
                         f"{ENDS[0]:g}.",
-                        panels, "iterations", "attention", log_x=True)
+                        panels, "iterations", "attention", log_x=True, within=UNIT)
     last = masses[:, -1].mean(axis=0)
     return Outcome(
         shown="On which columns the query's attention lies, as training goes on.",

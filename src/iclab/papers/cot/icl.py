@@ -30,7 +30,7 @@ from iclab.papers.cot.settings import SHORT, SIZES, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models, untrained
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_row
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.context import needed_examples
 from iclab.runs.store import run_id
 from iclab.specs import to_json
@@ -88,7 +88,7 @@ def run(lab: Lab) -> Outcome:
     trained = curve_figure("cot.icl.training", "What training adds to in-context learning",
                            f"Error of the answer given at once with {EXAMPLES} examples, before and after training.",
                            [Panel("default tau and rho", FRACTIONS, [Curve(name, rows) for name, rows in few.items()])],
-                           "alpha', fraction of matching examples", "error", log_x=True)
+                           "alpha', fraction of matching examples", "error", log_x=True, within=UNIT)
     rows = [power_row(axis, x[axis], values, EXAMPLES_EXPONENT) for axis, values in needed.items()]
     shares, moved = shares_of_order(needed, found, "icl"), [quality_of(test).rho_o for test in found["tau"].tests]
     mean = {name: values.mean(axis=0) for name, values in few.items()}

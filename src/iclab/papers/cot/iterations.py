@@ -21,7 +21,7 @@ from iclab.papers.cot.mechanism import inside
 from iclab.papers.cot.settings import a_run, default_test
 from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_checks, power_row
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.context import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.store import run_id
@@ -89,7 +89,8 @@ def checks(counts: dict[str, Counts], lengths: Counts | None, scale: str) -> lis
     """The rule above; and that every run reaches the target."""
     known = [*counts.values()] if lengths is None else [*counts.values(), lengths]
     reached = np.mean([np.isfinite(values).mean(axis=1) for values in known], axis=0)
-    judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached), ">=", 1.0)]
+    judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached, within=UNIT), ">=",
+                       1.0)]
     for axis, values in counts.items():
         theory, found = ITERATION_EXPONENTS[axis], exponent(AXES[scale][axis], values)
         name = f"exponent of {axis} (theorem {theory:g})"

@@ -15,6 +15,7 @@ from iclab.papers.cot.iterations import AXES, SEEDS, run_at, steps_to, trained
 from iclab.papers.cot.settings import SHORT, default_test
 from iclab.papers.cot.trained import asked, errors
 from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.probes import UNIT
 from iclab.specs import to_json
 
 SHOWN = 8
@@ -39,7 +40,7 @@ def run(lab: Lab) -> Outcome:
     counts = steps_to(models, lab.scale)["K"]
     panels = [Panel(f"error with {SHOWN} examples", chains, [curve("CoT, mean over steps", "cot", "vote"),
                                                              curve("CoT, last step", "cot_answer"),
-                                                             curve("ICL", "icl", "vote_icl")]),
+                                                             curve("ICL", "icl", "vote_icl")], within=UNIT),
               Panel("iterations to a loss of 0.05", chains, [Curve("softmax", counts)])]
     plot = curve_figure("cot.steps", "Longer chains",
                         "Against the number of steps K; examples with tau 0.5 and rho 0.8 at every K, alpha' 0.8; "

@@ -10,6 +10,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.cot.settings import SHORT, SIZES, TAU, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models
 from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.probes import UNIT
 from iclab.probes.chains import ChainErrors
 from iclab.prompts.transitions import weak_step
 from iclab.specs import to_json
@@ -39,7 +40,8 @@ def run(lab: Lab) -> Outcome:
                   Curve(name, found.steps[:, i, at], vote=found.vote_steps[:, i, at].mean(axis=0))
                   for i, name in enumerate(names)], x_label="step")]
     plot = curve_figure("cot.weak", "Which step hurts", f"Error by the position of the weak step, tau {TAU:g} and rho "
-                        f"{RHO:g}; dotted: the ideal majority vote.", panels, "", "error")
+                        f"{RHO:g}; dotted: the ideal majority vote.", panels, "", "error",
+                        within=UNIT)
     means = [(name, *(f"{value:.3f}" for value in (found.cot[:, i, at].mean(), *found.steps[:, i, at].mean(axis=0),
                                                    found.icl[:, i, at].mean()))) for i, name in enumerate(names)]
     return Outcome(

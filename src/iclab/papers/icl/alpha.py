@@ -23,7 +23,7 @@ from iclab.papers.icl.iterations import measure as measure_steps
 from iclab.papers.icl.iterations import steps_law
 from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.papers.powers import HEADER, FittedLaw, fit_law, law_panel, power_checks, power_row, said
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.context import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
@@ -108,7 +108,8 @@ def checks(found: Found, scale: str) -> list[Check]:
     """The rule above; and that every setting gets so far."""
     steps, needed = found.steps[JUDGED, TARGET], found.needed
     reached = np.isfinite(np.concatenate([steps, needed], axis=1)).mean(axis=1)
-    return [Check.of("share of settings in which T and l_tr exist", seed_interval(reached), ">=", 1.0),
+    return [Check.of("share of settings in which T and l_tr exist", seed_interval(reached, within=UNIT), ">=",
+                     1.0),
             *power_checks("exponent of alpha in T (theorem -2/3)", exponent(FRACTIONS[scale], steps), THEORY["T"]),
             *power_checks("exponent of alpha in l_tr (theorem -1)", exponent(SHORT[scale], needed), THEORY["l_tr"])]
 

@@ -14,7 +14,7 @@ from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.mechanism import PLACES, along
 from iclab.papers.icl.settings import SIZES, one_layer_run
 from iclab.papers.icl.trained import one_layer_models
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 
@@ -24,8 +24,8 @@ STATEMENT = "After training attention rests on the context examples with the que
 
 def checks(shares: dict[str, Float[np.ndarray, " seeds"]]) -> list[Check]:
     """The rule above."""
-    return [Check.of(f"attention on the same pattern, {name}", seed_interval(values), ">=", SHARE)
-            for name, values in shares.items()]
+    return [Check.of(f"attention on the same pattern, {name}", seed_interval(values, within=UNIT), ">=",
+                     SHARE) for name, values in shares.items()]
 
 
 def run(lab: Lab) -> Outcome:

@@ -20,7 +20,7 @@ from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import GPT2_TASKS, TRAINING_SCALE, in_domain, out_of_domain
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
 from iclab.papers.powers import fit_law, law_panel, power_checks, said
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.context import context_errors, needed_examples
 from iclab.probes.scaling import exponent
 from iclab.runs.store import run_id
@@ -72,7 +72,7 @@ def checks(one_layer: Errors, gpt2: Errors) -> list[Check]:
     for where, values in counts(one_layer).items():
         interval = exponent(FRACTIONS["softmax"], values)
         judged += [Check.of(f"one layer, {where}: share of settings in which the error falls to {NEEDED}",
-                            seed_interval(np.isfinite(values).mean(axis=1)), ">=", 1.0),
+                            seed_interval(np.isfinite(values).mean(axis=1), within=UNIT), ">=", 1.0),
                    *power_checks(f"one layer, {where}: exponent of alpha'", interval, THEORY, TOLERANCE)]
     for where, values in gpt2.items():
         few = values[:, :, LENGTHS["gpt2"].index(FEW)]

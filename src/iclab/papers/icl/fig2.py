@@ -11,6 +11,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.mechanism import PLACES, along
 from iclab.papers.icl.trained import one_layer_models
+from iclab.probes import UNIT
 from iclab.specs import to_json
 
 BUCKETS = 10
@@ -26,7 +27,7 @@ def run(lab: Lab) -> Outcome:
         for letter in ("query", "key")]
     shares = {name: along(models, f"attention/{name}") for name in PLACES}
     attention = Panel("(B) attention on the query's pattern", steps, [Curve(name, values)
-                                                                      for name, values in shares.items()])
+                                                                      for name, values in shares.items()], within=UNIT)
     training = curve_figure("icl.fig2.training", "Norms and attention along training",
                             "Decisive fraction 0.6; (A) mean norms of W_Q p_query and W_K p_i and of their parts along "
                             "the token's own pattern; (B) the query's attention on examples of its pattern.",

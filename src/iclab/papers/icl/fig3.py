@@ -10,7 +10,7 @@ from iclab.figures.plots import Curve, Panel, Plot, curve_figure
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl import context, ood
 from iclab.papers.icl.settings import GPT2_SIZES, TRAINING_SCALE, gpt2_run
-from iclab.probes import information_floor
+from iclab.probes import UNIT, information_floor
 from iclab.specs import replace, to_json
 
 SCALES = {"icl.fig3": ood.GIVEN, "icl.fig3.tame": TRAINING_SCALE}
@@ -31,7 +31,7 @@ def drawn(lab: Lab, name: str, by_sum: ood.Errors) -> Plot:
     return curve_figure(name, f"GPT-2, irrelevant patterns at K' = {scale:g}",
                         "Error against the coefficient sum of a new pattern (decisive fraction 0.8) and against the "
                         "number of examples, for four decisive fractions; the floor in (B) is that of the smallest.",
-                        panels, "", "error")
+                        panels, "", "error", within=UNIT)
 
 
 def run(lab: Lab) -> Outcome:

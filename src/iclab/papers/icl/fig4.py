@@ -10,7 +10,7 @@ import numpy as np
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.baselines import FRACTIONS, ICL, JUDGED, LENGTHS, SEEDS, WHERE, measure, settings
-from iclab.probes import information_floor
+from iclab.probes import UNIT, information_floor
 
 
 def run(lab: Lab) -> Outcome:
@@ -23,7 +23,7 @@ def run(lab: Lab) -> Outcome:
               for where in WHERE for fraction in reversed(FRACTIONS)]
     plot = curve_figure("icl.fig4", "The Transformer and classical learners fitted on the context",
                         "Error against the number of context examples; each learner is fitted anew on every prompt.",
-                        panels, "context examples", "error")
+                        panels, "context examples", "error", within=UNIT)
 
     def said(fraction: float) -> str:
         found = errors["out of domain", fraction, JUDGED]

@@ -11,7 +11,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.pruning import PROMPTS, RATES, TESTED, measure, sorted_norms
 from iclab.papers.icl.settings import SIZES, one_layer_run, out_of_domain
-from iclab.probes import information_floor
+from iclab.probes import UNIT, information_floor
 from iclab.probes.pruning import ORDERS
 from iclab.specs import to_json
 
@@ -31,12 +31,13 @@ def run(lab: Lab) -> Outcome:
         "icl.fig5", "Pruning the MLP, out of domain",
         "(A) error and hinge loss against the fraction of neurons pruned, decisive fraction 0.6, and the sorted norms "
         "of the rows of W_O W_V; (B) error, largest neurons first, by the decisive fraction at test.",
-        [Panel("(A) error", RATES, curves(found.error), floor=floor, x_label=pruned),
+        [Panel("(A) error", RATES, curves(found.error), floor=floor, x_label=pruned, within=UNIT),
          Panel("(A) hinge loss", RATES, curves(found.hinge), x_label=pruned),
          Panel("(A) norm of a neuron's row", list(range(norms.shape[1])), [Curve("softmax", norms)],
                x_label="neuron, sorted"),
          Panel("(B) error, largest first", RATES, [Curve(f"alpha' = {fraction:g}", large[:, :, i].T)
-                                                  for i, fraction in enumerate(TESTED)], x_label=pruned)],
+                                                  for i, fraction in enumerate(TESTED)], x_label=pruned,
+               within=UNIT)],
         "", "", share_y=False)
     at = RATES.index(0.7)
     return Outcome(

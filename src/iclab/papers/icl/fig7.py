@@ -7,7 +7,7 @@ import numpy as np
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.tasks import AWAY, PATTERNS, SEEDS, measure, test_of, trained_models
-from iclab.probes import information_floor
+from iclab.probes import UNIT, information_floor
 from iclab.specs import to_json
 
 
@@ -20,7 +20,7 @@ def run(lab: Lab) -> Outcome:
                         "not.",
                         [Panel(f"M1 = {M1}", [M1 + away for away in AWAY], [Curve("softmax", values)],
                                floor=[information_floor(test_of(M1, ()))] * len(AWAY))
-                         for M1, values in curves.items()], "training tasks", "error")
+                         for M1, values in curves.items()], "training tasks", "error", within=UNIT)
     said = "; ".join(f"M1 = {M1}: {values[:, 0].mean():.3f} with {M1 - 1} tasks, {values[:, 1].mean():.4f} with {M1}"
                      for M1, values in curves.items())
     return Outcome(

@@ -18,7 +18,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.papers.powers import HEADER, Counts, FittedLaw, counted, fit_law, law_panel, power_checks, power_row
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.specs import replace, to_json
 from iclab.theory.icl import EXPONENTS, ITERATIONS, theorem33_conditions
@@ -62,7 +62,8 @@ def a_run(axis: str, value: float) -> Run:
 def checks(counts: dict[str, Counts], scale: str) -> list[Check]:
     """The rule above; and that every run reaches the target."""
     reached = np.mean([np.isfinite(values).mean(axis=1) for values in counts.values()], axis=0)
-    judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached), ">=", 1.0)]
+    judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached, within=UNIT), ">=",
+                       1.0)]
     for axis, values in counts.items():
         if axis not in BESIDE:
             judged += power_checks(f"exponent of {axis} (theorem {THEORY[axis]:.3g})",

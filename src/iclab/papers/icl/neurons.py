@@ -20,6 +20,7 @@ from iclab.runs.store import run_id
 from iclab.specs import to_json
 
 LABEL_COSINE, PATTERN_COSINE = 0.95, 0.8
+COSINES = (-1.0, 1.0)
 STATEMENT = ("After training the large neurons point along the mean relevant pattern, and along +q or -q by the sign "
              "of their output weight.")
 Parts = dict[str, Float[np.ndarray, "seeds neurons"]]
@@ -38,9 +39,10 @@ def angles(parts: Parts) -> tuple[Float[np.ndarray, " seeds"], Float[np.ndarray,
 def checks(parts: Parts) -> list[Check]:
     """The rule above."""
     label, pattern = angles(parts)
-    return [Check.of("large neurons: cosine of the label part with +-q", seed_interval(label), ">=", LABEL_COSINE),
-            Check.of("large neurons: cosine of the input part with the mean pattern", seed_interval(pattern), ">=",
-                     PATTERN_COSINE)]
+    return [Check.of("large neurons: cosine of the label part with +-q", seed_interval(label, within=COSINES), ">=",
+                     LABEL_COSINE),
+            Check.of("large neurons: cosine of the input part with the mean pattern",
+                     seed_interval(pattern, within=COSINES), ">=", PATTERN_COSINE)]
 
 
 def run(lab: Lab) -> Outcome:

@@ -15,7 +15,7 @@ from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.icl.mechanism import PLACES, along
 from iclab.papers.icl.settings import SIZES, one_layer_run
 from iclab.papers.icl.trained import one_layer_models
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 
@@ -31,8 +31,8 @@ def checks(norms: Norms) -> list[Check]:
     for (letter, place), (whole, part) in norms.items():
         judged += [Check.of(f"{letter}, {place}: growth along its pattern", seed_interval(part[:, -1] / part[:, 0]),
                             ">=", GROWTH),
-                   Check.of(f"{letter}, {place}: part along its pattern", seed_interval(part[:, -1] / whole[:, -1]),
-                            ">=", SHARE)]
+                   Check.of(f"{letter}, {place}: part along its pattern",
+                            seed_interval(part[:, -1] / whole[:, -1], within=UNIT), ">=", SHARE)]
     return judged
 
 

@@ -28,7 +28,7 @@ from iclab.papers.icl.settings import (
     out_of_domain,
 )
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
-from iclab.probes import information_floor, model_errors, seed_interval
+from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 from iclab.theory.icl import theorem34_conditions
@@ -89,8 +89,8 @@ def checks(errors: Sequence[Errors]) -> list[Check]:
         beyond = [i for i, total in enumerate(sums) if total >= 1]
         worst = beyond[int(np.argmax(values[:, beyond].mean(axis=0)))]
         cliff = values[:, sums.index(0.8)] - values[:, sums.index(1.0)]
-        judged += [Check.of(f"{name}: largest error at S1 >= 1 (at {sums[worst]:g})", seed_interval(values[:, worst]),
-                            "<=", ERROR_ALLOWED),
+        judged += [Check.of(f"{name}: largest error at S1 >= 1 (at {sums[worst]:g})",
+                            seed_interval(values[:, worst], within=UNIT), "<=", ERROR_ALLOWED),
                    Check.of(f"{name}: error at S1 = 0.8 less that at 1", seed_interval(cliff), ">=", CLIFF)]
     return judged
 
@@ -114,7 +114,7 @@ def run(lab: Lab) -> Outcome:
                         "One-layer Transformer, 20 examples, decisive fraction 0.6; the theorem asks for S1 >= 1.",
                         [Panel("one-layer Transformer", SUMS["softmax"], [Curve("softmax", one_layer.values)],
                                floor=one_layer.floor, marks=[("theorem 3.4", 1.0)])],
-                        "S1, coefficient sum of the first new pattern", "error")
+                        "S1, coefficient sum of the first new pattern", "error", within=UNIT)
     return Outcome(
         shown="Error when test prompts are made of patterns that never occurred in training, combinations of the "
               "training patterns, against the coefficient sum of the first of them. GPT-2's curves are figure 3.",

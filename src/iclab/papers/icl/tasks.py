@@ -17,7 +17,7 @@ from jaxtyping import Float
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.icl.settings import in_domain, one_layer_run
-from iclab.probes import model_errors, seed_interval
+from iclab.probes import UNIT, model_errors, seed_interval
 from iclab.prompts.tasks import Task, all_tasks, cyclic_tasks
 from iclab.runs.store import run_id
 from iclab.specs import replace, to_json
@@ -95,7 +95,7 @@ def measure(lab: Lab) -> Errors:
 def checks(errors: Errors) -> list[Check]:
     """The rule above."""
     sets = task_sets(tuple(dict.fromkeys(M1 for M1, _ in errors)))
-    return [Check.of(f"M1 = {M1}, {name} tasks: error on the others", seed_interval(values),
+    return [Check.of(f"M1 = {M1}, {name} tasks: error on the others", seed_interval(values, within=UNIT),
                      *(("<=", ERROR_ALLOWED) if covers(sets[M1, name], M1) else (">=", FAILS)))
             for (M1, name), values in errors.items()]
 

@@ -19,7 +19,7 @@ from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.mamba.settings import RULES, SIZES, attacked_prompts, one_layer_run, training_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.parallel import each
-from iclab.probes import information_floor, model_errors, seed_interval
+from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.probes.attack_search import Budget, attack_error, worst_attack
 from iclab.specs import to_json
 
@@ -86,8 +86,8 @@ def run(lab: Lab) -> Outcome:
     at = FRACTIONS.index(SEARCHED_AT)
 
     def interval(values: Any) -> str:
-        mean = seed_interval(values)
-        return f"{mean.mean:.3f} [{max(mean.low, 0):.3f}, {min(mean.high, 1):.3f}]"
+        mean = seed_interval(values, within=UNIT)
+        return f"{mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
 
     for name in MODELS:
         rows += [(NAMES[name], f"the paper's v', {rule}", interval(paper[name][:, i, at]), rule, "random",

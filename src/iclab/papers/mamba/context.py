@@ -19,7 +19,7 @@ from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import SIZES, attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.papers.powers import fit_law, law_panel, power_checks
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.probes.context import context_errors, needed_examples
 from iclab.runs.store import run_id
 from iclab.specs import to_json
@@ -62,7 +62,7 @@ def checks(counts: dict[str, Float[np.ndarray, "seeds fractions"]]) -> list[Chec
     for member, theory in EXPONENTS.items():
         reached = np.isfinite(counts[member]).mean(axis=1)
         judged.append(Check.of(f"{member}: share of settings in which the error falls to {NEEDED}",
-                               seed_interval(reached), ">=", 1.0))
+                               seed_interval(reached, within=UNIT), ">=", 1.0))
         interval = seed_interval(exponents(member, counts[member]))
         name = {"linear": "linear Transformer: exponent of (1/2 - f)", "mamba": "Mamba: exponent of (1 - f)"}[member]
         judged += power_checks(name, interval, theory, TOLERANCE)

@@ -23,7 +23,7 @@ from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
-from iclab.probes import information_floor, seed_interval
+from iclab.probes import UNIT, information_floor, seed_interval
 from iclab.probes.errors import Drawn, averages
 from iclab.runs.results import Results
 from iclab.runs.store import run_id
@@ -79,8 +79,8 @@ def checks(errors: dict[str, Any]) -> list[Check]:
     floor = information_floor(attacked_prompts("flip", JUDGED))
     judged = [Check.of(f"{member}: excess over the floor at {JUDGED:g}", seed_interval(errors[member] - floor), "<=",
                        EXCESS_ALLOWED) for member in FILTERS]
-    return judged + [Check.of(f"{member}: error at {JUDGED:g}", seed_interval(errors[member]), ">", BROKEN)
-                     for member in errors if member not in FILTERS]
+    return judged + [Check.of(f"{member}: error at {JUDGED:g}", seed_interval(errors[member], within=UNIT), ">",
+                              BROKEN) for member in errors if member not in FILTERS]
 
 
 def run(lab: Lab) -> Outcome:
@@ -114,9 +114,9 @@ def run(lab: Lab) -> Outcome:
     rows = []
     for member in members:
         clean, poisoned = found[member][:, at, 1:].mean(axis=0)
-        low, high = (seed_interval(errors[member][:, i]) for i in (at, FRACTIONS.index(0.8)))
-        rows.append((member, f"{rates[member]:g}", f"{low.mean:.3f} [{max(low.low, 0):.3f}, {low.high:.3f}]",
-                     f"{high.mean:.3f} [{max(high.low, 0):.3f}, {high.high:.3f}]", f"{clean:.3f}", f"{poisoned:.3f}"))
+        low, high = (seed_interval(errors[member][:, i], within=UNIT) for i in (at, FRACTIONS.index(0.8)))
+        rows.append((member, f"{rates[member]:g}", f"{low.mean:.3f} [{low.low:.3f}, {low.high:.3f}]",
+                     f"{high.mean:.3f} [{high.low:.3f}, {high.high:.3f}]", f"{clean:.3f}", f"{poisoned:.3f}"))
     table = Table("mamba.family", "Errors under flip, and the mean gates of clean and poisoned examples at 0.6",
                   ("model", "best rate", "error at 0.6", "error at 0.8", "gate, clean", "gate, poisoned"), rows)
     claim = Claim(id="mamba.family", statement=STATEMENT, place="li2025mamba, appendix E.6; ours", checks=judged,

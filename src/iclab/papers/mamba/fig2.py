@@ -11,7 +11,7 @@ from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.robustness import SIZES, VARIANTS, measure
 from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run, training_prompts
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.specs import to_json
 from iclab.theory.mamba import tolerated_fraction_linear, tolerated_fraction_mamba
 
@@ -45,8 +45,8 @@ def run(lab: Lab) -> Outcome:
                      "outlier fraction at test")]
 
     def said(variant: str, model: str, rule: str, fraction: float) -> str:
-        interval = seed_interval(result.at(variant, model, rule, fraction))
-        return f"{interval.mean:.4f} [{max(interval.low, 0):.4f}, {min(interval.high, 1):.4f}]"
+        interval = seed_interval(result.at(variant, model, rule, fraction), within=UNIT)
+        return f"{interval.mean:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
 
     floor = result.floor[FRACTIONS.index(0.8)]
     measured = (

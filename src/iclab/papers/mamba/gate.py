@@ -21,7 +21,7 @@ from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.mamba.deep import DEEP, LAYERS, deep_models
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
-from iclab.probes import Interval, seed_interval
+from iclab.probes import UNIT, Interval, seed_interval
 from iclab.probes.inside import fit_decay, gate_profiles
 from iclab.runs.store import run_id
 from iclab.specs import to_json
@@ -59,7 +59,7 @@ class Profile:
     @property
     def explained(self) -> Interval:
         """How much of the logarithms' variance the geometric law explains."""
-        return seed_interval([fit_decay(row).explained for row in self.clean])
+        return seed_interval([fit_decay(row).explained for row in self.clean], within=UNIT)
 
 
 def profiles(lab: Lab, shallow: Sequence[Trained], deep: Sequence[Trained]) -> list[Profile]:

@@ -13,7 +13,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.robustness import SIZES, Robustness, measure
 from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run, training_prompts
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.specs import to_json
 from iclab.theory.mamba import theorem2_conditions
 
@@ -32,7 +32,7 @@ def checks(result: Robustness) -> list[Check]:
         worst = int(np.argmax(excess.mean(axis=0)))
         judged.append(Check.of(f"Mamba, {rule}: largest excess over the floor up to 0.8 (at {FRACTIONS[worst]:g})",
                                seed_interval(excess[:, worst]), "<=", EXCESS_ALLOWED))
-    linear = seed_interval(result.at("paper", "linear", "flip", 0.6))
+    linear = seed_interval(result.at("paper", "linear", "flip", 0.6), within=UNIT)
     return [*judged, Check.of("linear Transformer, flip: error at 0.6", linear, ">", LINEAR_BROKEN)]
 
 
@@ -41,7 +41,7 @@ def run(lab: Lab) -> Outcome:
     result = measure(lab)
     size = SIZES[lab.scale]
     test = attacked_prompts("flip", 0.8)
-    same_scale = seed_interval(result.at("same_scale", "mamba", "flip", 0.8))
+    same_scale = seed_interval(result.at("same_scale", "mamba", "flip", 0.8), within=UNIT)
     claim = Claim(
         id="mamba.robust", statement=STATEMENT, place="li2025mamba, figure 2, theorems 1-4",
         checks=checks(result), conditions=theorem2_conditions(training_prompts(), test),

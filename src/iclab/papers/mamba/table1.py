@@ -65,9 +65,8 @@ def measure(lab: Lab) -> Accuracies:
 
 
 def percent(values: Float[np.ndarray, " seeds"]) -> str:
-    """Mean over seeds with half its 95 % interval."""
-    interval = seed_interval(100 * values)
-    return f"{interval.mean:.1f} ± {interval.high - interval.mean:.1f}"
+    """Mean over seeds with its 95 % interval."""
+    return "{:.1f} [{:.1f}, {:.1f}]".format(*seed_interval(100 * values, within=(0.0, 100.0)))
 
 
 def run(lab: Lab) -> Outcome:

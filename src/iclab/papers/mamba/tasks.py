@@ -16,7 +16,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import FEW_TASKS_STEPS, one_layer_run
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.prompts.tasks import parse_tasks
 from iclab.runs.results import Results
 from iclab.runs.sweep import Sweep
@@ -52,7 +52,7 @@ def sweep(seeds: list[int], steps: int, shifts: tuple[int, ...]) -> Sweep:
 def checks(results: Results) -> list[Check]:
     """The rule above."""
     return [Check.of(f"U = {rows['prompts.tasks'][0].split(':')[1]}: error on tasks outside the family",
-                     seed_interval(rows["error"].to_numpy()), "<=", ERROR_ALLOWED)
+                     seed_interval(rows["error"].to_numpy(), within=UNIT), "<=", ERROR_ALLOWED)
             for _, rows in results.frame.group_by("prompts.tasks", maintain_order=True)]
 
 
@@ -70,7 +70,7 @@ def run(lab: Lab) -> Outcome:
         "mamba.tasks", "Tasks outside the training family",
         "Left: error without outliers. Right: off-diagonal entries of W_B^T W_C over its diagonal. Training pushes the "
         "entries of pairs that meet in a task down; those that never meet keep the value of their start.",
-        [Panel("error on unseen tasks", shifts, [Curve("mamba", by_shift("error"))]),
+        [Panel("error on unseen tasks", shifts, [Curve("mamba", by_shift("error"))], within=UNIT),
          Panel("score between patterns", shifts, [Curve("pairs that met in a task", met),
                                                   Curve("pairs that never met", unmet)])],
         "U (6 U of 30 tasks are trained)", "", share_y=False)

@@ -19,7 +19,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import SIZES, TEST_MIXTURES, attacked_prompts, training_prompts
 from iclab.papers.mamba.trained import one_layer_models
-from iclab.probes import information_floor, model_errors, seed_interval
+from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.prompts.patterns import Matrix
 from iclab.runs.store import run_id
 from iclab.specs import to_json
@@ -98,7 +98,7 @@ def run(lab: Lab) -> Outcome:
          Panel("by scale", FACTORS, [Curve(f"v{i + 1}', sum {sum(row):.1f}", result.by_factor[i])
                                      for i, row in enumerate(TEST_MIXTURES)],
                floor=[floor] * len(FACTORS), x_label="test scale / training scale")],
-        "", "error", y_range=(-0.03, 1.03))
+        "", "error", y_range=(-0.03, 1.03), within=UNIT)
     judged = checks(result)
     breaks = [total for i, total in enumerate(SUMS) if result.by_sum[0, :, i].mean() > 0.05]
     claim = Claim(id="mamba.unseen", statement=STATEMENT, place="li2025mamba, theorem 2 (a), (b)", checks=judged,

@@ -23,7 +23,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, per_seed
 from iclab.papers.mamba.settings import one_layer_run, training_prompts
-from iclab.probes import information_floor, model_errors, seed_interval
+from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import replace, to_json
 from iclab.training import Run
@@ -135,7 +135,8 @@ def run(lab: Lab) -> Outcome:
     plot = curve_figure("mamba.window", "Where training succeeds",
                         "Error on fresh training prompts (20 examples, outlier fraction 0.6, random labels) after "
                         f"{STEPS[lab.scale]:,} steps, one setting varied at a time; a diverged model errs always.",
-                        panels, "", "error", log_x=True, y_range=(-0.03, 1.03))
+                        panels, "", "error", log_x=True, y_range=(-0.03, 1.03),
+                        within=UNIT)
     judged, judged_scale = checks(window), window.axes["kappa_a"]["mamba"][-1]
     claim = Claim(id="mamba.window", statement=STATEMENT, place="li2025mamba, theorems 1, 3", checks=judged,
                   conditions=[], settings={"training": to_json(one_layer_run("mamba", STEPS[lab.scale])),

@@ -14,7 +14,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.selectors.mechanism import WATCHED, along
 from iclab.papers.selectors.trained import trained_models
-from iclab.probes import seed_interval
+from iclab.probes import UNIT, seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 
@@ -27,7 +27,8 @@ PLACE = "li2024selectors, proposition 2, figure 1 (b)"
 
 def checks(seen: dict[str, Float[np.ndarray, "seeds records"]]) -> list[Check]:
     """The rule above, on what was seen along training."""
-    ends = {name: seed_interval(values[:, -1]) for name, values in seen.items()}
+    ends = {name: seed_interval(seen[name][:, -1], within=UNIT)
+            for name in ("share", "error of labels", "error of features")}
     return [Check.of("share of neurons whose label part exceeds the feature part", ends["share"], ">=", HALF),
             Check.of("error with the label part alone", ends["error of labels"], "<=", RIGHT),
             Check.of("error with the feature part alone", ends["error of features"], ">=", WRONG)]

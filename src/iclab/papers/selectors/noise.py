@@ -22,7 +22,7 @@ from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.papers.powers import HEADER, Counts, counted, fit_law, law_panel, power_checks, power_row
 from iclab.papers.selectors.settings import SIZES, a_run, training_prompts
 from iclab.papers.selectors.trained import trained_models
-from iclab.probes import information_floor, model_errors, seed_interval
+from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.prompts.patterns import Matrix
 from iclab.runs.store import run_id
@@ -72,7 +72,8 @@ def checks(counts: dict[str, Counts], errors: Float[np.ndarray, "seeds tests"], 
            ) -> list[Check]:
     """The rule above."""
     reached = np.mean([np.isfinite(values).mean(axis=1) for values in counts.values()], axis=0)
-    judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached), ">=", 1.0)]
+    judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached, within=UNIT), ">=",
+                       1.0)]
     for axis, theory in THEORY.items():
         if axis in counts:
             judged += power_checks(f"exponent of {axis} (theorem {theory:g})", exponent(axes[axis], counts[axis]),
@@ -81,8 +82,9 @@ def checks(counts: dict[str, Counts], errors: Float[np.ndarray, "seeds tests"], 
     factor = noise_factor(axes["tau"][-1], M1)
     return [*judged, Check.of(f"T at tau = {axes['tau'][-1]:g} over T without noise (theorem {factor:.1f})",
                               seed_interval(longer), ">=", factor / 2),
-            Check.of("error on the training tasks", seed_interval(errors[:, 0]), "<=", ERROR_ALLOWED),
-            Check.of("error with positive combinations", seed_interval(errors[:, -2]), "<=", ERROR_ALLOWED)]
+            Check.of("error on the training tasks", seed_interval(errors[:, 0], within=UNIT), "<=", ERROR_ALLOWED),
+            Check.of("error with positive combinations", seed_interval(errors[:, -2], within=UNIT), "<=",
+                     ERROR_ALLOWED)]
 
 
 def run(lab: Lab) -> Outcome:
@@ -106,7 +108,7 @@ def run(lab: Lab) -> Outcome:
                          "Training prompts have noise of norm at most 0.1; patterns have norm 3.",
                          [Panel("training tasks", NOISE, [Curve("softmax", errors[:, :len(NOISE)])],
                                 floor=[information_floor(training_prompts())] * len(NOISE))],
-                         "tau, largest norm of the noise", "error")
+                         "tau, largest norm of the noise", "error", within=UNIT)
     claim = Claim(id="selectors.noise", statement=STATEMENT, place=PLACE, checks=judged, conditions=[],
                   settings={"training": to_json(a_run(size.steps)), "prompts": size.prompts}, seeds=seeds,
                   runs=[*(str(run_id(m.run)) for m in models), *runs], scale=lab.scale)
