@@ -6,11 +6,12 @@ import sys
 import time
 from pathlib import Path
 
-from iclab.commands.options import Parser, read_bytes
+from iclab.commands.options import Parser
 from iclab.commands.output import duration, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
 from iclab.figures.phase import find_theory, phase_diagram
+from iclab.limits import read_bytes
 from iclab.runs import sweep_file
 from iclab.runs.engines import ENGINES, run_sweep
 from iclab.runs.planner import Plan, plan_sweep

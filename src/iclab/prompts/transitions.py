@@ -17,6 +17,8 @@ from scipy import optimize
 from iclab.errors import SpecError, require
 
 Transitions = tuple[tuple[tuple[float, ...], ...], ...]
+MOST_ENTRIES = 10**7
+"""Most probabilities in the matrices of a task."""
 GRID = np.linspace(0.0, 1.0, 201)[1:-1]
 
 
@@ -43,7 +45,7 @@ def matrices(transitions: Any) -> Float[np.ndarray, "steps patterns patterns"]:
     """Checked matrices: rows of probabilities whose largest is the only one of its size."""
     try:
         found = np.asarray(transitions, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SpecError("transitions must be one square matrix of numbers a step, all of one size") from None
     square = found.ndim == 3 and found.shape[0] >= 1 and found.shape[1] == found.shape[2] >= 2
     require(square, "transitions", found.shape, "have shape (steps, patterns, patterns)")
@@ -122,7 +124,10 @@ def weak_step(tau: float, rho: float, *, steps: int = 3, patterns: int = 10, wea
             f"with probability {most:.3g} at most, and every step with {least:.3g} at least")
     if steps == 1:
         return circulant([one_rival(patterns, tau, (1.0 - rho) * tau)])
-    p_w = float(np.clip(tau ** (1.0 / steps), max(tau, least), min(most, tau / least ** (steps - 1))))
+    with np.errstate(divide="ignore", over="ignore"):
+        # The power of a long chain may be 0 in floating point: it then bounds nothing.
+        rest_at_least = float(np.divide(tau, least ** (steps - 1)))
+    p_w = float(np.clip(tau ** (1.0 / steps), max(tau, least), min(most, rest_at_least)))
     other = (tau / p_w) ** (1.0 / (steps - 1))
     turns = [one_rival(patterns, other, (1.0 - other) / (patterns - 1))] * steps
     turns[weak - 1] = one_rival(patterns, p_w, (1.0 - rho) * p_w)
@@ -181,6 +186,8 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
 def _require_sizes(steps: int, patterns: int) -> None:
     for field, value, least in (("steps", steps, 1), ("patterns", patterns, 3)):
         require(isinstance(value, (int, np.integer)) and value >= least, field, value, f"be a whole number >= {least}")
+    require(steps * patterns**2 <= MOST_ENTRIES, "steps and patterns", (steps, patterns),
+            f"make at most {MOST_ENTRIES:,} transition probabilities, steps * patterns^2")
 
 
 def own_pattern_distance(steps: int, patterns: int) -> int:
