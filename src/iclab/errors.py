@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 LONGEST = 300
 """Characters of a value that an error shows."""
 

@@ -12,6 +12,8 @@ from iclab.errors import IclabError, SpecError, require
 
 LARGEST = 2**31
 """Sizes stay below this: the compiler counts in 32 bits."""
+DEEPEST = 1001
+"""Layers of a model stay below this: each is traced for itself."""
 MOST_PROMPTS = 10**8
 """Most test prompts of one measurement: days of work, and an interval far narrower than any claim needs."""
 MEMORY = "ICLAB_MEMORY"

@@ -33,7 +33,6 @@ from iclab.prompts.randomness import (
 from iclab.prompts.tasks import parse_tasks, tasks_code
 from iclab.specs import is_code, require_choice, require_range
 
-
 NUMBER = 4
 """Bytes of a number in single precision."""
 
