@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -45,7 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(f"command must be one of {', '.join(COMMANDS)}, got {name!r}")
     from iclab.errors import IclabError
 
+    _write_any_text()
     try:
+        importlib.import_module("iclab.commands.backend").check_backend()
         importlib.import_module(f"iclab.commands.{name}").main(rest)
         sys.stdout.flush()
     except IclabError as error:
@@ -56,6 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _write_any_text() -> None:
+    """A name that is no text, such as a path of any bytes, is printed with escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _fail(message: str) -> int:
