@@ -20,6 +20,8 @@ COMMANDS = {
     "chain": "predict and measure whether step-by-step prompting beats direct prompting",
     "bench": "time training against eager and compiled PyTorch (needs the torch extra)",
 }
+LONGEST = 2000
+"""Characters of a complaint; an option's value may be of any length."""
 USAGE = """usage: iclab COMMAND [OPTIONS]
 
 A laboratory for the theory of in-context learning.
@@ -53,6 +55,10 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except IclabError as error:
         return _fail(" ".join(str(error).split()))
+    except Exception as error:
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        return _fail(f"the work must fit into memory, which ran out: {' '.join(str(error).split()) or 'MemoryError'}")
     except KeyboardInterrupt as stop:
         print(f"iclab: interrupted. {stop}".rstrip(), file=sys.stderr)
         return 130
@@ -69,7 +75,7 @@ def _write_any_text() -> None:
 
 
 def _fail(message: str) -> int:
-    print(f"iclab: {message}", file=sys.stderr)
+    print(f"iclab: {message if len(message) <= LONGEST else message[:LONGEST] + '...'}", file=sys.stderr)
     return 2
 
 

@@ -36,7 +36,10 @@ def read_bytes(text: str, name: str) -> int:
 def size_words(size: int) -> str:
     """Bytes in the unit that suits them."""
     fits = [unit for unit, least in UNITS.items() if size >= least]
-    return f"{size / UNITS[fits[-1]]:.3g} {fits[-1]}" if fits else f"{size} bytes"
+    if not fits:
+        return f"{size} bytes"
+    number = size / UNITS[fits[-1]]
+    return f"{number:,.0f} {fits[-1]}" if number >= 100 else f"{number:.3g} {fits[-1]}"
 
 
 def memory_limit() -> int:

@@ -168,7 +168,7 @@ def test_a_file_says_the_same(tmp_path):
     ("training.steps = 40", "init_seed = 7", "base.init_seed must not be given"),
     ("test_prompts = 500", "test_prompts = true", "test_prompts must be a whole number >= 1"),
     ("test_prompts = 500", "reseed = [\"init\"]", "reseed must be one of both, init, data"),
-    ("name = \"small\"", "name = \"..\"", "name must be letters"),
+    ("name = \"small\"", "name = \"..\"", "name must be at most 60 letters"),
     ("[\"error\", \"floor\"]", "[\".own:f\"]", "measure must be a function that can be imported"),
     ("y = \"test.outlier_scale\"", "y = \"prompts.outlier_fraction\"", "plot.y must differ from x"),
     ("y = \"test.outlier_scale\"", "y = \"model.member\"", "plot.y must be a field of numbers"),

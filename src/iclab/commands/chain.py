@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ The examples' transition matrices are, in this order of choice:
   --tau-o X --rho-o Y --condition-one  steps all alike, with one rival, that give these
   --tau X --rho Y --weak-step k        one weak step, the others go wrong evenly [default: tau 0.5, rho 0.8]"""
 
-RANGES = {"examples": (1, LARGEST - 1), "models": (2, 10_000), "prompts": (1, MOST_PROMPTS),
+FAULTS = (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError)
+"""What reading JSON, and the Python literal in the header of a .npy file, can raise."""
+RANGES = {"examples": (1, 100_000), "models": (2, 10_000), "prompts": (1, MOST_PROMPTS),
           "training_steps": (1, LARGEST - 1), "seed": (0, 2**20 - 1)}
 """The least and the largest whole numbers that these options may be; an interval needs two models."""
 
@@ -118,7 +121,7 @@ def _read(name: str) -> Any:
     content = read_file(name, "matrices")
     try:
         return _array(content) if Path(name).suffix == ".npy" else read_json(content)
-    except ValueError as error:
+    except FAULTS as error:
         raise IclabError(f"matrices must be JSON, or a .npy array of numbers, got {name!r} ({error})") from None
 
 

@@ -16,7 +16,7 @@ from iclab.papers.cot import settings as cot
 from iclab.papers.icl import settings as icl
 from iclab.papers.mamba import settings as mamba
 from iclab.papers.selectors import settings as selectors
-from iclab.prompts.transitions import as_transitions
+from iclab.prompts.transitions import as_transitions, matrices
 from iclab.specs import replace
 from iclab.theory import Condition, Constant, Law, Statement, read_constants, shipped_constants, theory_of
 from iclab.theory.statements import number
@@ -105,7 +105,7 @@ def _chain_test(run: Run, test: Any, options: dict[str, Any]) -> Any:
               if field.name not in ("transitions", "pattern_mixtures")}
     sizes = {"steps": changed.reasoning_steps, "patterns": changed.patterns} if options["matrices"] is None else {}
     made = read_transitions({"steps": None, "patterns": None} | options | sizes)
-    return cot.default_test(run.prompts, transitions=as_transitions(made), **fields)
+    return cot.default_test(run.prompts, transitions=as_transitions(matrices(made)), **fields)
 
 
 def _read(path: str) -> dict[str, Constant]:

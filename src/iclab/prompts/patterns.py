@@ -51,8 +51,8 @@ def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
 def check_basis(basis: Matrix | None, rotation_seed: int | None, dimension: int) -> None:
     """A user's own basis must be square and orthonormal, and excludes a random rotation."""
     if rotation_seed is not None:
-        require(isinstance(rotation_seed, int) and rotation_seed >= 0, "rotation_seed", rotation_seed,
-                "be a whole number >= 0")
+        require(isinstance(rotation_seed, int) and 0 <= rotation_seed < 2**32, "rotation_seed", rotation_seed,
+                "be a whole number in [0, 2^32)")
     if basis is None:
         return
     require(rotation_seed is None, "rotation_seed", rotation_seed, "be None when basis is given")

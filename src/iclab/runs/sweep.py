@@ -135,8 +135,9 @@ class Sweep:
         require(is_whole(self.prompts, 1), "test_prompts", self.prompts, "be a whole number >= 1")
         require(self.prompts <= MOST_PROMPTS, "test_prompts", self.prompts, f"be at most {MOST_PROMPTS:,}")
         object.__setattr__(self, "prompts", -(-self.prompts // TEST_BATCH) * TEST_BATCH)
-        require(isinstance(self.name, str) and re.fullmatch(r"[\w][\w .+-]*", self.name) is not None, "name", self.name,
-                "be letters, digits, spaces and . _ + - only, and begin with a letter or digit")
+        named = isinstance(self.name, str) and re.fullmatch(r"[\w][\w .+-]{,59}", self.name) is not None
+        require(named, "name", self.name,
+                "be at most 60 letters, digits, spaces and . _ + - only, and begin with a letter or digit")
         require(not isinstance(self.measure, str), "measure", self.measure, "be a list")
         for name in self.measure:
             require(callable(name) or name in MEASURES, "measure", name,
@@ -148,7 +149,8 @@ class Sweep:
         require(is_whole(self.max_trials, 1), "max_trials", self.max_trials, "be a whole number >= 1")
         counts = self._counts()
         require(math.prod(counts.values()) <= self.max_trials, "trials",
-                " x ".join(f"{count:,} {name}" for name, count in counts.items()),
+                " x ".join(f"{count:,} {name}" if count < 10**15 else f"10^15 {name} and more"
+                           for name, count in counts.items()),
                 f"be at most {self.max_trials:,} (max_trials allows more)")
         for path, values in self.grid.items():
             plain = [value for value in values if isinstance(value, (bool, int, float, str))]
@@ -156,11 +158,11 @@ class Sweep:
 
     def _counts(self) -> dict[str, int]:
         """How many values each part of the sweep has; what is no count is refused where it is read."""
-        seeds = self.seeds if is_whole(self.seeds, 1) else len(self.seeds) if isinstance(self.seeds, Sized) else 1
-        drawn = self.random.count if self.random is not None and is_whole(self.random.count, 1) else 1
+        drawn = self.random.count if self.random is not None else 1
+        seeds: Any = len(self.seeds) if isinstance(self.seeds, Sized) else self.seeds
         counts = {"values of " + path: len(values) for path, values in self.grid.items()}
-        counts |= {"settings": max(len(self.settings), 1), "random points": int(drawn), "seeds": int(seeds)}
-        return {name: count for name, count in counts.items() if count > 1}
+        counts |= {"settings": len(self.settings), "random points": drawn, "seeds": seeds}
+        return {name: int(count) for name, count in counts.items() if is_whole(count, 2)}
 
     def seed_list(self) -> list[int]:
         """The seeds."""

@@ -139,7 +139,7 @@ def write_whole(path: Path, content: bytes) -> None:
     handle = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         os.chmod(temporary, 0o644)
@@ -166,8 +166,9 @@ def _restored(run: Run, tensors: dict[str, np.ndarray]) -> Trained:
             sorted(map(str, floats)), "be float32 or float64, all the same")
     for name, leaf in wanted.items():
         require(tensors[name].shape == leaf.shape, name, tensors[name].shape, f"have shape {leaf.shape}")
-        same = tensors[name].dtype.kind == leaf.dtype.kind and tensors[name].itemsize in (leaf.dtype.itemsize, 4, 8)
-        require(same, name, str(tensors[name].dtype), f"be {leaf.dtype}")
+        kind = tensors[name].dtype
+        same = kind.kind == leaf.dtype.kind and kind.itemsize in (leaf.dtype.itemsize, 4, 8)
+        require(same, name, str(kind), f"be {leaf.dtype}")
     _check_records(run, tensors["steps"], tensors["loss"], probes)
     params, optimizer = (jax.tree.unflatten(jax.tree.structure(part), [tensors[name] for name in named({prefix: part})])
                          for prefix, part in (("params", state.params), ("optimizer", state.optimizer)))
@@ -181,8 +182,8 @@ def _check_records(run: Run, steps: np.ndarray, loss: np.ndarray, probes: dict[s
     ends = [0, *steps.tolist()]
     require(all(a < b for a, b in pairwise(ends)), "steps", steps.tolist(), "begin above 0 and grow")
     require(ends[-1] <= run.training.steps, "steps", ends[-1], f"end by training.steps = {run.training.steps}")
-    require(loss.shape == steps.shape and loss.dtype.kind == "f", "loss", f"{loss.dtype} of shape {loss.shape}",
-            f"be {len(steps)} numbers, one for each record")
+    one_each = loss.shape == steps.shape and loss.dtype in (np.float32, np.float64)
+    require(one_each, "loss", f"{loss.dtype} of shape {loss.shape}", f"be {len(steps)} numbers, one for each record")
     for name, rows in probes.items():
         require(rows.shape[:1] == steps.shape, f"probes/{name}", rows.shape, f"have {len(steps)} rows")
 
