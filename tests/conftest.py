@@ -42,6 +42,16 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """How many cases a test went through, for those that say so with `record_property("cases", number)`."""
+    counts = [(value, report.nodeid) for reports in terminalreporter.stats.values() for report in reports
+              for name, value in getattr(report, "user_properties", ()) if name == "cases" and report.when == "call"]
+    if counts:
+        terminalreporter.section("cases")
+    for number, test in counts:
+        terminalreporter.write_line(f"{number:7} cases  {test}")
+
+
 @pytest.fixture
 def float64():
     """Everything in double precision for one test."""

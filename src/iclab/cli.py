@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -19,6 +20,8 @@ COMMANDS = {
     "chain": "predict and measure whether step-by-step prompting beats direct prompting",
     "bench": "time training against eager and compiled PyTorch (needs the torch extra)",
 }
+LONGEST = 2000
+"""Characters of a complaint; an option's value may be of any length."""
 USAGE = """usage: iclab COMMAND [OPTIONS]
 
 A laboratory for the theory of in-context learning.
@@ -45,11 +48,17 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(f"command must be one of {', '.join(COMMANDS)}, got {name!r}")
     from iclab.errors import IclabError
 
+    _write_any_text()
     try:
+        importlib.import_module("iclab.commands.backend").check_backend()
         importlib.import_module(f"iclab.commands.{name}").main(rest)
         sys.stdout.flush()
     except IclabError as error:
         return _fail(" ".join(str(error).split()))
+    except Exception as error:
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        return _fail(f"the work must fit into memory, which ran out: {' '.join(str(error).split()) or 'MemoryError'}")
     except KeyboardInterrupt as stop:
         print(f"iclab: interrupted. {stop}".rstrip(), file=sys.stderr)
         return 130
@@ -58,8 +67,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _write_any_text() -> None:
+    """A name that is no text, such as a path of any bytes, is printed with escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _fail(message: str) -> int:
-    print(f"iclab: {message}", file=sys.stderr)
+    print(f"iclab: {message if len(message) <= LONGEST else message[:LONGEST] + '...'}", file=sys.stderr)
     return 2
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+LONGEST = 300
+"""Characters of a value that an error shows."""
+
 
 class IclabError(Exception):
     """Anything the user can put right; the command line prints it as one line and exits with code 2."""
@@ -17,7 +20,16 @@ class CheckpointError(IclabError):
     """A stored model cannot be read: absent, truncated, altered, or of another kind."""
 
 
+def shown(value: Any) -> str:
+    """A value as an error shows it: cut where it is long, by its type where Python cannot write it out."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # more digits or deeper lists than Python writes
+        return f"a {type(value).__name__} too large to show"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
 def require(holds: bool, field: str, value: Any, rule: str) -> None:
     """Raise `SpecError` naming the field, the rule and the value unless `holds`."""
     if not holds:
-        raise SpecError(f"{field} must {rule}, got {value!r}")
+        raise SpecError(f"{field} must {rule}, got {shown(value)}")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import os
 import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from iclab.errors import IclabError, SpecError
+from iclab.errors import IclabError, SpecError, shown
 from iclab.specs import replace, to_json
 
 KIND = "kind"
@@ -32,19 +33,38 @@ def kinds(hint: Any) -> tuple[Any, ...]:
 def import_function(text: str, name: str) -> Callable[..., Any]:
     """The user's function that `module:name` names; its module may lie in the working directory."""
     module, _, attribute = text.partition(":")
+    theirs = IclabError(f"{name} must be a function of your own or of a package, got {text!r}, which is Python's own")
+    if _is_standard(module):
+        raise theirs
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as with python -m
     try:
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:  # a user's module may fail in any way while it is imported
-        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} ({error})") \
-            from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's module may fail in any way while it is imported, or call exit()
+        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} "
+                         f"({type(error).__name__}: {error})") from None
     if not callable(found):
         raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r}, which is not "
                         "one")
+    if _of_python(found):
+        raise theirs
     return found
+
+
+def _of_python(function: Callable[..., Any]) -> bool:
+    """Whether a function is one of Python's own: some of them end the process when they are called."""
+    function = inspect.unwrap(function.func if isinstance(function, partial) else function)
+    # exit and quit are objects: their class says where they are from.
+    owner = function if inspect.isroutine(function) or isinstance(function, type) else type(function)
+    return _is_standard(getattr(owner, "__module__", None) or "builtins")
+
+
+def _is_standard(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
 
 
 @cache
@@ -73,7 +93,7 @@ def typed(hint: Any, value: Any, name: str) -> Any:
     Values that only Python has (functions, specs, arrays) pass as they are; the spec itself judges them.
     """
     allowed = kinds(hint)
-    refused = SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
+    refused = SpecError(f"{name} must be {_words(allowed)}, got {shown(value)}")
     if isinstance(value, (np.generic, np.ndarray, jax.Array)) and np.ndim(value) == 0:
         value = value.item()
     if isinstance(value, (dict, date, time)):
@@ -108,10 +128,16 @@ def typed(hint: Any, value: Any, name: str) -> Any:
 
 def _rows(allowed: tuple[Any, ...], value: list[Any], name: str) -> tuple[Any, ...]:
     if not any(typing.get_origin(kind) is tuple for kind in allowed):
-        raise SpecError(f"{name} must be {_words(allowed)}, got {value!r}")
-    if not all(isinstance(row, list) and all(isinstance(x, (int, float)) for x in row) for row in value):
-        raise SpecError(f"{name} must be a list of rows of numbers, got {value!r}")
+        raise SpecError(f"{name} must be {_words(allowed)}, got {shown(value)}")
+    if not all(isinstance(row, list) and all(is_number(x) for x in row) for row in value):
+        raise SpecError(f"{name} must be a list of rows of numbers, got {shown(value)}")
     return tuple(tuple(row) for row in value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that fits into 64 bits; true and false are not."""
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)
+                                        and -(2**63) <= value < 2**63)
 
 
 def _words(allowed: tuple[Any, ...]) -> str:

@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from iclab.errors import SpecError, require
+from iclab.limits import LARGEST
 
 T = TypeVar("T")
 
@@ -144,11 +145,12 @@ def require_range(spec_: Any, field: str, low: float, high: float, *, open_low: 
     require(bool(above and below), field, value, f"be in {left}{low:g}, {high:g}{right}")
 
 
-def require_count(spec_: Any, field: str, least: int) -> None:
-    """Require an integer field to be at least `least`."""
+def require_count(spec_: Any, field: str, least: int, below: int = LARGEST) -> None:
+    """Require an integer field to be at least `least`, and of a size that programs can count to."""
     value = getattr(spec_, field)
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     require(whole and value >= least, field, value, f"be a whole number >= {least}")
+    require(value < below, field, value, f"be below {below:,}")
 
 
 def require_choice(spec_: Any, field: str, choices: typing.Iterable[str]) -> None:

@@ -100,7 +100,7 @@ def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
     (["train", "--out", "."], "out must be a file, got the folder '.'"),
     (["eval", "."], "checkpoint must be a file, got the folder '.'"),
     (["train", "--prompts.label-rule", ":foo"], "label-rule must be a function"),
-    (["train", "--prompts.rotation-seed", "-1"], "rotation_seed must be a whole number >= 0, got -1"),
+    (["train", "--prompts.rotation-seed", "-1"], "rotation_seed must be a whole number in [0, 2^32), got -1"),
     (["train", "--resume", "x.safetensors", "--init-seed", "3"], "cannot be given with --resume"),
     (["eval", "absent.safetensors"], "checkpoint must be an existing file, got 'absent.safetensors'"),
     (["eval"], "checkpoint"),
@@ -111,12 +111,12 @@ def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
     (["chain", "--tau-o", "0.4", "--rho-o", "0.1", "--rho", "0.3"], "rho cannot be given with tau-o"),
     (["chain", "--tau-o", "0.4", "--rho-o", "0.1", "--condition-one", "perhaps"], "condition-one must be true or "
                                                                                   "false"),
-    (["chain", "--matrices", "absent.json"], "matrices must be a file that exists, got 'absent.json'"),
+    (["chain", "--matrices", "absent.json"], "matrices must be an existing file, got 'absent.json'"),
     (["chain", "--matrices", "absent.json", "--steps", "3"], "steps cannot be given with matrices"),
-    (["chain", "--examples", "0"], "examples must be a whole number >= 1, got 0"),
+    (["chain", "--examples", "0"], "examples must be in [1, 100,000], got 0"),
     (["chain", "--steps", "0"], "steps must be a whole number >= 1, got 0"),
     (["chain", "--matching-fraction", "0"], "matching_fraction must be in (0, 1], got 0.0"),
-    (["chain", "--models", "1"], "models must be at least 2"),
+    (["chain", "--models", "1"], "models must be in [2, 10,000], got 1"),
 ])
 def test_bad_input_is_one_line_and_code_2(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -77,7 +77,7 @@ def test_progress_is_a_line_where_there_is_no_terminal(capsys, monkeypatch):
 
 
 def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):
-    file.write_text(FILE.replace("seeds = 2", 'seeds = 2\nmeasure = ["error", "json:loads"]'))
+    file.write_text(FILE.replace("seeds = 2", 'seeds = 2\nmeasure = ["error", "iclab.cli:main"]'))
     with pytest.raises(SystemExit) as stopped:
         main(["sweep", str(file), "--out", str(tmp_path / "out"), "--json"])
     assert stopped.value.code == 1
@@ -106,7 +106,7 @@ def test_failures_are_told_even_where_the_picture_cannot_be_drawn(file, tmp_path
     (["--engine", "slurm"], "engine must be one of local, ray, got 'slurm'"),
     (["--address", "x:1"], "address must be given with --engine ray"),
     (["--memory", "lots"], "memory must be a size such as 512MiB or 2GiB, got 'lots'"),
-    (["--workers", "0"], "workers must be at least 1, got 0"),
+    (["--workers", "0"], "workers must be in [1, 4096], got 0"),
     (["--store", "nowhere://x"], "store must be a folder or fsspec URL that can be written"),
     (["--store", "/proc/none"], "store must be a folder or fsspec URL that can be written"),
 ])

@@ -121,8 +121,8 @@ def test_python_reads_what_the_page_shows(page, models):
             np.testing.assert_allclose(strip(page, list(RATES)[number], "gate"), gates / gates.max(), atol=2e-4)
             votes = gates * seen.scores[0, 0, :-1] * columns[0, :-1, 30]
             if list(RATES)[number] != "gla":  # its votes use the gate of every axis
-                np.testing.assert_allclose(strip(page, list(RATES)[number], "vote"), np.abs(votes) / np.abs(votes).max(),
-                                           atol=4e-4)
+                shares = np.abs(votes) / np.abs(votes).max()
+                np.testing.assert_allclose(strip(page, list(RATES)[number], "vote"), shares, atol=4e-4)
             truth = page.evaluate("iclab.prompt.truth")
             row = page.locator(f"[data-model={list(RATES)[number]}]")
             assert ("right" in row.locator(".answer").inner_text()) == (output[0] * truth > 0)

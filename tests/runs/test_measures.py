@@ -66,8 +66,8 @@ def test_a_family_says_whether_it_has_a_floor():
         assert isinstance(prompts, HasBayes)
     assert not isinstance(Halfspaces(), HasFloor)
     assert not isinstance(Halfspaces(), HasBayes)
-    with pytest.raises(SpecError, match="^prompts must have prompt_length, decisive_fraction and outlier_fraction for "
-                                        "an information floor, got 'Halfspaces'$"):
+    with pytest.raises(SpecError, match=r"^prompts must have prompt_length, decisive_fraction and outlier_fraction for "
+                                        r"an information floor, got 'Halfspaces'$"):
         information_floor(Halfspaces())
-    with pytest.raises(SpecError, match="^prompts must have decisive_fraction and task_patterns for a Bayes predictor"):
+    with pytest.raises(SpecError, match=r"^prompts must have decisive_fraction and task_patterns for a Bayes predictor"):
         bayes_predictor(Halfspaces())

@@ -145,7 +145,7 @@ def test_a_file_says_the_same(tmp_path):
     ("seeds = [3, 5]", "seeds = \"two\"", "seeds must be a whole number >= 1 or a list"),
     ("seeds = [3, 5]", "seeds = [3, 3]", "seeds must be a whole number >= 1 or a list of different"),
     ("[\"error\", \"floor\"]", "[\"errors\"]", "measure must be one of error, hinge, loss, floor, bayes"),
-    ("[\"error\", \"floor\"]", "[\"os:nothing\"]", "measure must be a function that can be imported"),
+    ("[\"error\", \"floor\"]", "[\"numpy:nothing\"]", "measure must be a function that can be imported"),
     ("test_prompts = 500", "test_prompts = 0", "test_prompts must be a whole number >= 1, got 0"),
     ("training.steps = 40", "training.steps = \"many\"", "training.steps must be a whole number, got 'many'"),
     ("training.steps = 40", "training.steps = 40\nprompts.dimension = 5", "prompts.dimension must be at least"),
@@ -168,7 +168,7 @@ def test_a_file_says_the_same(tmp_path):
     ("training.steps = 40", "init_seed = 7", "base.init_seed must not be given"),
     ("test_prompts = 500", "test_prompts = true", "test_prompts must be a whole number >= 1"),
     ("test_prompts = 500", "reseed = [\"init\"]", "reseed must be one of both, init, data"),
-    ("name = \"small\"", "name = \"..\"", "name must be letters"),
+    ("name = \"small\"", "name = \"..\"", "name must be at most 60 letters"),
     ("[\"error\", \"floor\"]", "[\".own:f\"]", "measure must be a function that can be imported"),
     ("y = \"test.outlier_scale\"", "y = \"prompts.outlier_fraction\"", "plot.y must differ from x"),
     ("y = \"test.outlier_scale\"", "y = \"model.member\"", "plot.y must be a field of numbers"),
@@ -187,7 +187,7 @@ def test_a_grid_must_name_something_and_a_file_must_exist(tmp_path):
     (tmp_path / "empty.toml").write_text("[grid]\n")
     with pytest.raises(IclabError, match="grid must name at least one field"):
         read_sweep(tmp_path / "empty.toml")
-    with pytest.raises(IclabError, match="sweep file must be readable"):
+    with pytest.raises(IclabError, match="sweep file must be an existing file"):
         read_sweep(tmp_path / "absent.toml")
 
 

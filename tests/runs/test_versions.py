@@ -14,8 +14,8 @@ import pytest
 
 from iclab import Run
 from iclab.runs import versions
-from iclab.runs.store import run_id
 from iclab.runs.sources import Untraceable
+from iclab.runs.store import run_id
 from iclab.runs.tracing import trace
 from iclab.runs.versions import modules_used
 from iclab.specs import function_name, replace

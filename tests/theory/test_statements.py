@@ -208,7 +208,7 @@ def test_the_command_reads_a_checkpoint(tmp_path, tiny_run, capsys):
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--paper", "gpt"], "paper must be one of mamba, icl, selectors, cot, got 'gpt'"),
     (["--accuracy", "2"], "accuracy must be in [1e-06, 1), got 2.0"),
-    (["--constants", "absent.json"], "constants must be a constants.json"),
+    (["--constants", "absent.json"], "constants must be an existing file"),
     (["--checkpoint", "absent.safetensors"], "checkpoint must be an existing file"),
     (["--checkpoint", "x.safetensors", "--training.steps", "3"], "cannot be given with --checkpoint"),
     (["--checkpoint", "x.safetensors", "--data-seed", "3"], "cannot be given with --checkpoint"),

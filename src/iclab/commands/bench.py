@@ -8,6 +8,8 @@ from iclab.bench.compare import compare
 from iclab.commands.options import Parser
 from iclab.commands.output import to_text
 
+MOST_ROUNDS = 1000
+
 
 def main(arguments: list[str]) -> None:
     """Print times a model-step and the ratios between them."""
@@ -16,8 +18,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rounds", type=int, default=5, metavar="INT", help="[default: 5]")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args(arguments)
-    if options.rounds < 1:
-        parser.error(f"rounds must be at least 1, got {options.rounds}")
+    if not 1 <= options.rounds <= MOST_ROUNDS:
+        parser.error(f"rounds must be in [1, {MOST_ROUNDS}], got {options.rounds}")
     result = compare(options.rounds, lambda text: print(text, file=sys.stderr, flush=True))
     if options.json:
         print(to_text(result))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import io
+import math
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from iclab.commands.options import Parser
 from iclab.commands.output import to_text
 from iclab.commands.progress import bar
 from iclab.errors import IclabError
+from iclab.inputs import read_file, read_json
+from iclab.limits import LARGEST, MOST_PROMPTS
 from iclab.papers.cot.compare import Comparison, compare_reasoning
 from iclab.prompts.transitions import same_steps, weak_step
 
@@ -25,6 +29,12 @@ The examples' transition matrices are, in this order of choice:
   --matrices FILE                      your own: JSON [K matrices of M' rows], or a .npy of shape (K, M', M')
   --tau-o X --rho-o Y --condition-one  steps all alike, with one rival, that give these
   --tau X --rho Y --weak-step k        one weak step, the others go wrong evenly [default: tau 0.5, rho 0.8]"""
+
+FAULTS = (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError)
+"""What reading JSON, and the Python literal in the header of a .npy file, can raise."""
+RANGES = {"examples": (1, 100_000), "models": (2, 10_000), "prompts": (1, MOST_PROMPTS),
+          "training_steps": (1, LARGEST - 1), "seed": (0, 2**20 - 1)}
+"""The least and the largest whole numbers that these options may be; an interval needs two models."""
 
 
 def main(arguments: list[str]) -> None:
@@ -50,9 +60,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     given = vars(parser.parse_args(arguments))
     made = read_transitions(given)
-    for name, least in (("examples", 1), ("prompts", 1), ("training_steps", 1), ("seed", 0)):
-        if given[name] < least:
-            raise IclabError(f"{name.replace('_', '-')} must be a whole number >= {least}, got {given[name]}")
+    for name, (least, most) in RANGES.items():
+        if not least <= given[name] <= most:
+            raise IclabError(f"{name.replace('_', '-')} must be in [{least}, {most:,}], got {given[name]}")
     with bar(f"{given['models']} models") as progress:
         found = compare_reasoning(
             made, examples=given["examples"], matching_fraction=given["matching_fraction"], noise_norm=given["noise"],
@@ -108,15 +118,25 @@ def read_transitions(given: dict[str, Any]) -> Any:
 
 def _read(name: str) -> Any:
     """Matrices from a file."""
-    path = Path(name)
+    content = read_file(name, "matrices")
     try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise IclabError(f"matrices must be a file that exists, got {name!r}") from None
-    except (OSError, ValueError, EOFError) as error:
+        return _array(content) if Path(name).suffix == ".npy" else read_json(content)
+    except FAULTS as error:
         raise IclabError(f"matrices must be JSON, or a .npy array of numbers, got {name!r} ({error})") from None
+
+
+def _array(content: bytes) -> np.ndarray:
+    """The array of a .npy file; its header must promise as many numbers as follow it."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read_header:
+        raise ValueError(f"version {version} of the format")
+    shape, by_columns, kind = read_header[version](file)
+    held = len(content) - file.tell()
+    if kind.hasobject or math.prod(shape) * kind.itemsize != held:
+        raise ValueError(f"{kind} of shape {shape} in {held} bytes")
+    return np.frombuffer(content, kind, offset=file.tell()).reshape(shape, order="F" if by_columns else "C")
 
 
 def _plain(found: Comparison) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import re
 import typing
 from collections.abc import Collection
 from typing import Any, NoReturn
@@ -95,19 +94,6 @@ def _converter(hint: Any, name: str) -> Any:
         return import_function(text, name) if ":" in text else text
 
     return convert
-
-
-def read_bytes(text: str, name: str) -> int:
-    """A size such as 512MiB or 2GiB in bytes."""
-    units = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    match = re.fullmatch(r"([0-9.]+)\s*(KiB|MiB|GiB)", text)
-    try:
-        size = int(float(match[1]) * units[match[2]]) if match else 0
-    except ValueError:
-        size = 0
-    if size < 1:
-        raise IclabError(f"{name} must be a size such as 512MiB or 2GiB, got {text!r}")
-    return size
 
 
 def _rows(text: str, name: str) -> Matrix:

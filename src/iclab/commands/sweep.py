@@ -6,19 +6,24 @@ import sys
 import time
 from pathlib import Path
 
-from iclab.commands.options import Parser, read_bytes
+from iclab.commands.options import Parser
 from iclab.commands.output import duration, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
 from iclab.errors import IclabError
 from iclab.figures.phase import find_theory, phase_diagram
+from iclab.limits import read_bytes
 from iclab.runs import sweep_file
 from iclab.runs.engines import ENGINES, run_sweep
 from iclab.runs.planner import Plan, plan_sweep
 from iclab.runs.results import Results
 from iclab.runs.store import Store, check_writable
+from iclab.runs.sweep import MOST_TRIALS
 from iclab.runs.sweep_file import PlotRequest, read_sweep
 from iclab.training.checkpoint import write_whole
+
+MOST_WORKERS = 4096
+"""Most packs at work at a time."""
 
 
 def main(arguments: list[str]) -> None:
@@ -34,6 +39,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--workers", type=int, metavar="INT", help="packs at work at a time [default: one a core]")
     parser.add_argument("--memory", metavar="SIZE", help="most memory that packs may need together, such as 2GiB")
     parser.add_argument("--gpus", type=float, default=0.0, metavar="FLOAT", help="GPU share of a Ray task [default: 0]")
+    parser.add_argument("--max-trials", type=int, default=MOST_TRIALS, metavar="INT",
+                        help=f"most trials that the file may describe [default: {MOST_TRIALS}]")
     parser.add_argument("--dry-run", action="store_true", help="count runs, measure briefly, say what it would cost")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     options = parser.parse_args(arguments)
@@ -41,10 +48,14 @@ def main(arguments: list[str]) -> None:
         parser.error(f"engine must be one of {', '.join(ENGINES)}, got {options.engine!r}")
     if options.address is not None and options.engine != "ray":
         parser.error(f"address must be given with --engine ray, got {options.address!r}")
-    if options.workers is not None and options.workers < 1:
-        parser.error(f"workers must be at least 1, got {options.workers}")
+    if options.workers is not None and not 1 <= options.workers <= MOST_WORKERS:
+        parser.error(f"workers must be in [1, {MOST_WORKERS}], got {options.workers}")
+    if not 0 <= options.gpus <= MOST_WORKERS:
+        parser.error(f"gpus must be in [0, {MOST_WORKERS}], got {options.gpus}")
+    if options.max_trials < 1:
+        parser.error(f"max-trials must be at least 1, got {options.max_trials}")
     memory = None if options.memory is None else read_bytes(options.memory, "memory")
-    sweep, plot = read_sweep(options.file)
+    sweep, plot = read_sweep(options.file, options.max_trials)
     if plot is not None and plot.theory is not None:
         find_theory(plot.theory)
     out = Path(options.out)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import textwrap
-from pathlib import Path
 from typing import Any
 
 from iclab.commands.chain import add_transitions, read_transitions
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
 from iclab.errors import IclabError
+from iclab.inputs import read_file
 from iclab.papers.cot import settings as cot
 from iclab.papers.icl import settings as icl
 from iclab.papers.mamba import settings as mamba
 from iclab.papers.selectors import settings as selectors
-from iclab.prompts.transitions import as_transitions
+from iclab.prompts.transitions import as_transitions, matrices
 from iclab.specs import replace
 from iclab.theory import Condition, Constant, Law, Statement, read_constants, shipped_constants, theory_of
 from iclab.theory.statements import number
@@ -105,13 +105,14 @@ def _chain_test(run: Run, test: Any, options: dict[str, Any]) -> Any:
               if field.name not in ("transitions", "pattern_mixtures")}
     sizes = {"steps": changed.reasoning_steps, "patterns": changed.patterns} if options["matrices"] is None else {}
     made = read_transitions({"steps": None, "patterns": None} | options | sizes)
-    return cot.default_test(run.prompts, transitions=as_transitions(made), **fields)
+    return cot.default_test(run.prompts, transitions=as_transitions(matrices(made)), **fields)
 
 
 def _read(path: str) -> dict[str, Constant]:
+    content = read_file(path, "constants")
     try:
-        return read_constants(Path(path).read_text())
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return read_constants(content.decode())
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise IclabError(f"constants must be a constants.json that iclab reproduce wrote, got {path!r} ({error})"
                          ) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
 from iclab.commands.progress import bar
+from iclab.errors import shown
 from iclab.runs.store import check_writable
 from iclab.specs import replace, to_json
 from iclab.training import Run, Trained, load_checkpoint, save_checkpoint, train
@@ -41,9 +43,16 @@ def main(arguments: list[str]) -> None:
         start = load_checkpoint(resume)
         steps = options.get("training.steps", start.run.training.steps)
         run = replace(start.run, training=replace(start.run.training, steps=steps))
-    if out.is_dir():
+    if os.path.isdir(out):
         parser.error(f"out must be a file, got the folder {str(out)!r}")
     check_writable(out.parent)
+    try:
+        out.stat()  # a name that no file can have is found before training, not after it
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        parser.error(f"out must be a file that can be written, got {shown(str(out))} "
+                     f"({getattr(error, 'strerror', None) or error})")
     saved = time.monotonic()
     latest: list[Callable[[], Trained]] = []
 

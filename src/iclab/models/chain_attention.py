@@ -53,6 +53,10 @@ class ChainAttention:
     def check(self) -> None:
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
 
+    def weight_count(self, dimension: int) -> int:
+        """How many trainable numbers `init` makes."""
+        return self.embedding.width(dimension) ** 2
+
     def init(self, key: Array, dimension: int) -> ChainParams:
         """Weights before training: N(0, xi^2)."""
         width = self.embedding.width(dimension)

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from iclab.errors import require
+from iclab.limits import DEEPEST
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding, aligned
 from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
-from iclab.models.gates import MEMBERS, GateParams, gates, init_gate
+from iclab.models.gates import MEMBERS, GateParams, gate_count, gates, init_gate
 from iclab.specs import number, part, require_choice, require_count, require_range, spec
 
 
@@ -82,13 +83,22 @@ class GatedAttention:
     def check(self) -> None:
         require_choice(self, "member", MEMBERS)
         require_choice(self, "form", ("sum", "recurrence", "chunked"))
-        require_count(self, "layers", 1)
+        require_count(self, "layers", 1, below=DEEPEST)
         require_count(self, "chunk", 1)
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
         require_range(self, "retention", 0, 1, open_low=True)
         require_range(self, "temperature", 0, float("inf"), open_low=True, open_high=True)
         require(not self.gate_per_channel or self.embedding.kind == "labels", "gate_per_channel", self.gate_per_channel,
                 "be false with chains: their output is read in many channels")
+
+    def weight_count(self, dimension: int) -> int:
+        """How many trainable numbers `init` makes."""
+        width = self.embedding.width(dimension)
+        return self.layers * (2 * width**2 + gate_count(self.member, self.gate_per_channel, width))
+
+    def score_count(self, tokens: int) -> int:
+        """How many numbers between pairs of tokens are held for one prompt: the last layer has one query."""
+        return (self.layers - 1) * tokens**2 if self.form == "sum" else 0
 
     def init(self, key: Array, dimension: int) -> tuple[LayerParams, ...]:
         """Weights before training (li2025mamba, algorithm 1)."""

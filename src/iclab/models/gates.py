@@ -64,6 +64,13 @@ def init_gate(member: str, per_channel: bool, width: int, key: Array) -> GatePar
     return GateParams(w, jnp.zeros(1 if member.startswith("mamba2") else 0))
 
 
+def gate_count(member: str, per_channel: bool, width: int) -> int:
+    """How many trainable numbers `init_gate` makes."""
+    if member in ("linear", "retnet"):
+        return 0
+    return width * (width if per_channel or member == "gla" else 1) + (1 if member.startswith("mamba2") else 0)
+
+
 def gates(member: str, logits: Float[Array, "tokens gates"], rate: Float[Array, " rates"], retention: Array | float,
           temperature: Array | float) -> Gates:
     """Decay and intake at every token, by the table above, from the logits w.p and mamba2's rate a."""

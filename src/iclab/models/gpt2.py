@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from iclab.errors import require
+from iclab.limits import DEEPEST
 from iclab.models.embedding import LabelEmbedding, aligned
 from iclab.prompts.context import Prompt
 from iclab.specs import part, require_count, spec
@@ -100,9 +101,20 @@ class GPT2:
     def check(self) -> None:
         require(self.embedding.kind == "labels", "embedding", type(self.embedding).__name__,
                 "be a LabelEmbedding: this model has one number to say")
-        for field in ("layers", "heads", "size", "positions"):
+        require_count(self, "layers", 1, below=DEEPEST)
+        for field in ("heads", "size", "positions"):
             require_count(self, field, 1)
         require(self.size % self.heads == 0, "size", self.size, f"be a multiple of heads = {self.heads}")
+
+    def weight_count(self, dimension: int) -> int:
+        """How many trainable numbers `init` makes."""
+        width, size = self.embedding.width(dimension), self.size
+        block = 12 * size**2 + 13 * size
+        return (width + 1) * size + self.positions * size + self.layers * block + 2 * size + size + 1
+
+    def score_count(self, tokens: int) -> int:
+        """How many numbers between pairs of tokens are held for one prompt."""
+        return self.layers * self.heads * tokens**2
 
     def init(self, key: Array, dimension: int) -> GPT2Params:
         """GPT-2's own start: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers); the

@@ -68,6 +68,11 @@ class SoftmaxMLP:
             require_count(self, "attention_size", 1)
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
 
+    def weight_count(self, dimension: int) -> int:
+        """How many trainable numbers `init` makes."""
+        width = self.embedding.width(dimension)
+        return (self.attention_size or width) * (3 * width + self.neurons)
+
     def init(self, key: Array, dimension: int) -> SoftmaxParams:
         """Weights before training: W_O ~ N(0, 1/m), the others diagonal."""
         width = self.embedding.width(dimension)

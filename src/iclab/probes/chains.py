@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from iclab.errors import require
+from iclab.limits import require_test_size
 from iclab.parallel import Compiled, each
 from iclab.probes.errors import batch_keys
 from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
@@ -90,8 +91,8 @@ def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
     for part in asked:
         for field in ("models", "tests", "lengths"):
             require(len(getattr(part, field)) > 0, field, "none", "be at least one")
-        require(part.prompts >= 1, "count", part.prompts, "be at least 1")
         for test in part.tests:
+            require_test_size(test, part.prompts, 1)
             for model in part.models:
                 check_test(model.run, test)
             require(min(part.lengths) > 0 and max(part.lengths) <= test.prompt_length, "lengths", list(part.lengths),

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 from scipy import stats
 
 from iclab.errors import SpecError, require
+from iclab.limits import require_test_size
 from iclab.parallel import Compiled, each
 from iclab.prompts.context import Prompt
 from iclab.prompts.randomness import Key, as_key, fold
@@ -80,7 +81,7 @@ def measure_error(predictor: Predictor, prompts: Any, *, count: int = 10_000, se
 
     The predictor sees NumPy arrays, so it may be anything: a trained run, a reference, a PyTorch module, a function.
     """
-    require(count >= 1, "count", count, "be at least 1")
+    require_test_size(prompts, count, min(count, TEST_BATCH))
     require(0 <= seed < 2**32, "seed", seed, "be a whole number in [0, 2^32)")
     wrong, hinge = 0, 0.0
     keys = batch_keys(seed, -(-count // TEST_BATCH))
@@ -112,6 +113,8 @@ def average(judge: Callable[..., Array], models: Sequence[Any], tests: Sequence[
     Drawing and judging are two programs, so a model and a test are compiled once each, not once for each pair of them;
     and models that are judged together read the same prompts, drawn once.
     """
+    for test in tests:
+        require_test_size(test, count, TEST_BATCH)
     batches = -(-count // TEST_BATCH)
     at_once = next(n for n in range(AT_ONCE, 0, -1) if batches % n == 0)
     keys = [Key(*words) for words in zip(*(word.reshape(-1, at_once) for word in batch_keys(seed, batches)),

@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from iclab.errors import require
-from iclab.prompts.context import Family
-from iclab.prompts.patterns import Matrix
+from iclab.prompts.context import NUMBER, Family
+from iclab.prompts.patterns import Matrix, orthonormal_rows
 from iclab.prompts.randomness import (
     Key,
     as_key,
@@ -31,7 +31,7 @@ from iclab.prompts.randomness import (
     uniform16,
     uniform23,
 )
-from iclab.prompts.transitions import Transitions, matrices
+from iclab.prompts.transitions import MOST_ENTRIES, Transitions, matrices
 from iclab.specs import coded, is_code, number, replace, require_count, require_range, spec
 
 ABSENT = -1
@@ -154,9 +154,12 @@ class Chain(Family):
                 f"{len(mixtures)} rows of {sorted(lengths)} numbers", f"be {self.patterns} rows of one length")
         require(max(lengths) <= self.dimension, "pattern_mixtures", f"rows of {max(lengths)} numbers",
                 f"have at most dimension = {self.dimension} of them")
-        rows = np.asarray(mixtures, float)
-        require(np.allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-6), "pattern_mixtures", "rows that are not",
-                "be orthonormal")
+        require(orthonormal_rows(mixtures), "pattern_mixtures", "rows that are not", "be orthonormal")
+
+    def prompt_bytes(self) -> int:
+        """Bytes of one prompt: the inputs and outputs of all its steps, their code, the order of the task."""
+        columns = (self.prompt_length + 1) * self.reasoning_steps
+        return NUMBER * (columns * (2 * self.dimension + self.reasoning_steps) + self.patterns)
 
     def bits(self, key: Key | Array | int, batch: int) -> Course:
         """What is random about a batch of prompts; every query input is asked equally often at every step."""
@@ -282,6 +285,8 @@ def _at(table: Int[Array, " entries"], places: Int[Array, "*s"]) -> Int[Array, "
 def random_mixtures(patterns: int, of: int, seed: int = 0) -> Matrix:
     """Orthonormal rows of coefficients over `of` training patterns, at random."""
     require(patterns <= of, "patterns", patterns, f"be at most the {of} training patterns")
+    require(patterns * of <= MOST_ENTRIES, "patterns", f"{patterns} of {of}",
+            f"be mixed by at most {MOST_ENTRIES:,} coefficients")
     normal = np.random.default_rng(seed).standard_normal((of, patterns))
     return tuple(tuple(float(x) for x in row) for row in np.linalg.qr(normal)[0].T)
 

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from iclab.errors import SpecError, require
+from iclab.limits import LARGEST, require_batch
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS, label_rule, place
 from iclab.prompts.randomness import (
     Bits,
@@ -31,6 +32,9 @@ from iclab.prompts.randomness import (
 )
 from iclab.prompts.tasks import parse_tasks, tasks_code
 from iclab.specs import is_code, require_choice, require_range
+
+NUMBER = 4
+"""Bytes of a number in single precision."""
 
 
 class Prompt(NamedTuple):
@@ -70,10 +74,17 @@ class Prompt(NamedTuple):
 class Family:
     """What every family of prompts does alike: bits are drawn first, and prompts are a function of them."""
 
+    dimension: int
     prompt_length: int
+
+    def prompt_bytes(self) -> int:
+        """Bytes of one prompt: its inputs and labels."""
+        return NUMBER * (self.prompt_length + 1) * (self.dimension + 1)
 
     def sample(self, key: Key | Array | int, batch: int) -> Any:
         """Draw a batch of prompts in which every query pattern is asked equally often (Algorithm 1)."""
+        require(1 <= batch < LARGEST, "batch", batch, f"be in [1, {LARGEST:,})")
+        require_batch(self, batch)
         return _sample(self, as_key(key), batch)
 
     def bits(self, key: Key | Array | int, batch: int) -> Any:
@@ -122,8 +133,8 @@ def _try_rule(spec: Any) -> None:
     labels, x = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((tokens,), (tokens, spec.dimension)))
     try:
         made = jax.eval_shape(spec.label_rule, labels, labels, x).shape
-    except Exception as error:
-        first = str(error).splitlines()[0]
+    except (Exception, SystemExit) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
         raise SpecError(f"label_rule must be a function (clean, coin, x) -> labels of JAX arrays, got "
                         f"{spec.label_rule!r}, which fails: {first}") from None
     require(made == (tokens,), "label_rule", f"shape {made}", f"return one label a token, shape ({tokens},)")

@@ -40,7 +40,10 @@ def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
     require(len(rows) > 0 and all(len(row) == columns for row in rows), field, rows,
             f"be rows of {columns} coefficients")
     require(bool(np.isfinite(np.asarray(rows, float)).all()), field, rows, "be finite")
-    require(all(np.linalg.norm(row) > 0 for row in rows), field, rows, "have no row of zeros")
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(np.asarray(rows, float), axis=1)
+    require(bool((lengths > 0).all()), field, rows, "have no row of zeros")
+    require(bool(np.isfinite(lengths).all()), field, rows, "have rows of a finite length")
     if field == "pattern_mixtures":
         require(len(rows) >= 2, field, rows, "have at least two rows")
 
@@ -48,13 +51,19 @@ def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
 def check_basis(basis: Matrix | None, rotation_seed: int | None, dimension: int) -> None:
     """A user's own basis must be square and orthonormal, and excludes a random rotation."""
     if rotation_seed is not None:
-        require(isinstance(rotation_seed, int) and rotation_seed >= 0, "rotation_seed", rotation_seed,
-                "be a whole number >= 0")
+        require(isinstance(rotation_seed, int) and 0 <= rotation_seed < 2**32, "rotation_seed", rotation_seed,
+                "be a whole number in [0, 2^32)")
     if basis is None:
         return
     require(rotation_seed is None, "rotation_seed", rotation_seed, "be None when basis is given")
-    matrix = np.asarray(basis, float)
-    square = matrix.shape == (dimension, dimension)
-    require(square, "basis", matrix.shape, f"have shape ({dimension}, {dimension})")
-    require(np.allclose(matrix @ matrix.T, np.eye(dimension), atol=1e-6), "basis", "rows that are not",
-            "have orthonormal rows")
+    lengths = sorted({len(row) for row in basis})
+    require(len(basis) == dimension and lengths == [dimension], "basis", f"{len(basis)} rows of {lengths} numbers",
+            f"have shape ({dimension}, {dimension})")
+    require(orthonormal_rows(basis), "basis", "rows that are not", "have orthonormal rows")
+
+
+def orthonormal_rows(rows: Any) -> bool:
+    """Whether rows have length 1 and are orthogonal to each other."""
+    matrix = np.asarray(rows, float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.allclose(matrix @ matrix.T, np.eye(len(matrix)), atol=1e-6))

@@ -6,6 +6,7 @@ Task (a, b) labels pattern a with +1 and pattern b with -1. With M patterns ther
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,8 @@ from jaxtyping import Int
 from iclab.errors import SpecError, require
 
 Task = tuple[int, int]
+MOST_TASKS = 2**20
+"""Most tasks that patterns may have: programs read a list of them all."""
 
 
 def all_tasks(patterns: int) -> tuple[Task, ...]:
@@ -34,16 +37,19 @@ def cyclic_tasks(patterns: int, shifts: int) -> tuple[Task, ...]:
 def parse_tasks(tasks: str | tuple[Task, ...], patterns: int) -> tuple[Task, ...]:
     """The tasks that a spec's `tasks` field names: `all`, `cyclic:U`, `unseen:U` (those outside it), or a list."""
     rule = f"be 'all', 'cyclic:U', 'unseen:U' or pairs of different patterns below {patterns}"
+    require(patterns * (patterns - 1) <= MOST_TASKS, "patterns of the tasks", patterns,
+            f"have at most {MOST_TASKS:,} ordered pairs")
     if isinstance(tasks, str):
         if tasks == "all":
             return all_tasks(patterns)
-        match = re.fullmatch(r"(cyclic|unseen):(\d+)", tasks)
+        match = re.fullmatch(r"(cyclic|unseen):([0-9]{1,9})", tasks)
         if match is None:
             raise SpecError(f"tasks must {rule}, got {tasks!r}")
         seen = cyclic_tasks(patterns, int(match[2]))
         if match[1] == "cyclic":
             return seen
-        unseen = tuple(task for task in all_tasks(patterns) if task not in seen)
+        known = set(seen)
+        unseen = tuple(task for task in all_tasks(patterns) if task not in known)
         require(len(unseen) > 0, "tasks", tasks, "leave at least one task outside the cyclic family")
         return unseen
     pairs = isinstance(tasks, tuple) and len(tasks) > 0 and all(isinstance(pair, tuple) and len(pair) == 2
@@ -75,5 +81,5 @@ def query_cells(tasks: tuple[Task, ...]) -> Int[np.ndarray, "cells 5"]:
     rows = [(a, b, 1) for a, b in tasks] + [(b, a, -1) for a, b in tasks]
     rows.sort(key=lambda row: (row[0], row[2]))
     asked = [(row[0], row[2]) for row in rows]
-    return np.array([(*row, asked.index(ask), asked.count(ask)) for row, ask in zip(rows, asked, strict=True)],
-                    dtype=np.int32)
+    count, first = Counter(asked), {ask: place for place, ask in reversed(list(enumerate(asked)))}
+    return np.array([(*row, first[ask], count[ask]) for row, ask in zip(rows, asked, strict=True)], dtype=np.int32)

@@ -8,6 +8,7 @@ f_k goes k places on.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from scipy import optimize
 from iclab.errors import SpecError, require
 
 Transitions = tuple[tuple[tuple[float, ...], ...], ...]
+MOST_ENTRIES = 10**6
+"""Most probabilities in the matrices of a task."""
 GRID = np.linspace(0.0, 1.0, 201)[1:-1]
 
 
@@ -41,10 +44,14 @@ class Quality(NamedTuple):
 
 def matrices(transitions: Any) -> Float[np.ndarray, "steps patterns patterns"]:
     """Checked matrices: rows of probabilities whose largest is the only one of its size."""
+    rule = "transitions must be one square matrix of numbers a step, all of one size"
     try:
-        found = np.asarray(transitions, float)
+        given = np.asarray(transitions)
     except (TypeError, ValueError):
-        raise SpecError("transitions must be one square matrix of numbers a step, all of one size") from None
+        raise SpecError(rule) from None
+    if given.dtype.kind not in "biuf":  # texts, dates, complex numbers, whole numbers beyond 64 bits
+        raise SpecError(f"{rule}, got {given.dtype}")
+    found = given.astype(float)
     square = found.ndim == 3 and found.shape[0] >= 1 and found.shape[1] == found.shape[2] >= 2
     require(square, "transitions", found.shape, "have shape (steps, patterns, patterns)")
     for where, row in ((f"transitions[{k}][{i}]", found[k, i]) for k, i in np.ndindex(found.shape[:2])):
@@ -72,7 +79,7 @@ def quality(transitions: Any) -> Quality:
 
 def whole_chain(A: Float[np.ndarray, "steps patterns patterns"]) -> Float[np.ndarray, "patterns patterns"]:
     """B = A_1 ... A_K: how likely each answer is from each start."""
-    return np.linalg.multi_dot(A) if len(A) > 1 else A[0]
+    return reduce(lambda later, earlier: earlier @ later, A[::-1])
 
 
 def _primacy(rows: Float[np.ndarray, "*m patterns"]) -> Float[np.ndarray, "*m"]:
@@ -82,6 +89,7 @@ def _primacy(rows: Float[np.ndarray, "*m patterns"]) -> Float[np.ndarray, "*m"]:
 
 def exact_transitions(steps: int, patterns: int) -> Transitions:
     """Examples without wrong steps."""
+    _require_entries(steps, patterns)
     return circulant([np.eye(patterns)[0]] * steps)
 
 
@@ -122,7 +130,10 @@ def weak_step(tau: float, rho: float, *, steps: int = 3, patterns: int = 10, wea
             f"with probability {most:.3g} at most, and every step with {least:.3g} at least")
     if steps == 1:
         return circulant([one_rival(patterns, tau, (1.0 - rho) * tau)])
-    p_w = float(np.clip(tau ** (1.0 / steps), max(tau, least), min(most, tau / least ** (steps - 1))))
+    with np.errstate(divide="ignore", over="ignore"):
+        # The power of a long chain may be 0 in floating point: it then bounds nothing.
+        rest_at_least = float(np.divide(tau, least ** (steps - 1)))
+    p_w = float(np.clip(tau ** (1.0 / steps), max(tau, least), min(most, rest_at_least)))
     other = (tau / p_w) ** (1.0 / (steps - 1))
     turns = [one_rival(patterns, other, (1.0 - other) / (patterns - 1))] * steps
     turns[weak - 1] = one_rival(patterns, p_w, (1.0 - rho) * p_w)
@@ -181,6 +192,12 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
 def _require_sizes(steps: int, patterns: int) -> None:
     for field, value, least in (("steps", steps, 1), ("patterns", patterns, 3)):
         require(isinstance(value, (int, np.integer)) and value >= least, field, value, f"be a whole number >= {least}")
+    _require_entries(steps, patterns)
+
+
+def _require_entries(steps: int, patterns: int) -> None:
+    require(steps * patterns**2 <= MOST_ENTRIES, "steps and patterns", (steps, patterns),
+            f"make at most {MOST_ENTRIES:,} transition probabilities, steps * patterns^2")
 
 
 def own_pattern_distance(steps: int, patterns: int) -> int:

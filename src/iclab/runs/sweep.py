@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from iclab.errors import SpecError, require
-from iclab.fields import flat, hint_of, kinds, with_fields
+from iclab.fields import flat, hint_of, is_number, kinds, with_fields
+from iclab.limits import MOST_PROMPTS
 from iclab.probes.chains import check_test
 from iclab.probes.errors import TEST_BATCH
 from iclab.runs.measures import MEASURES, OF_KIND, applies
@@ -27,6 +29,8 @@ RESEED = {"both": ("init_seed", "data_seed"), "init": ("init_seed",), "data": ("
 TEST = "test."
 USUAL = ("error", "hinge", "loss", "floor")
 """Measured where a sweep names nothing; what a family does not have of them is left out."""
+MOST_TRIALS = 1_000_000
+"""Trials that a sweep may have unless it is told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Draws:
     def points(self, base: Run, test: Any) -> list[dict[str, Any]]:
         """The points drawn; whole numbers where the field holds them."""
         require(is_whole(self.count, 1), "random.count", self.count, "be a whole number >= 1")
+        require(is_whole(self.seed, 0), "random.seed", self.seed, "be a whole number >= 0")
         require(len(self.fields) > 0, "random", {}, "name at least one field")
         rng = np.random.default_rng(self.seed)
         drawn = {path: self._draw(path, ends, rng, base, test) for path, ends in self.fields.items()}
@@ -52,11 +57,12 @@ class Draws:
             return [ends[i] for i in rng.integers(len(ends), size=self.count)]
         rule = "be two ends low < high (above 0 for log), or a list of choices"
         good = isinstance(ends, tuple) and len(ends) in (2, 3) and all(
-            isinstance(end, (int, float)) and not isinstance(end, bool) and np.isfinite(end) for end in ends[:2])
+            is_number(end) and np.isfinite(end) for end in ends[:2])
         require(good and ends[0] < ends[1] and ends[2:] in ((), ("log",), ("linear",)), f"random.{path}", ends, rule)
         low, high = ends[:2]
         log = ends[2:] == ("log",)
         require(not log or low > 0, f"random.{path}", ends, rule)
+        require(np.isfinite(float(high) - float(low)), f"random.{path}", ends, "be ends whose distance is finite")
         hint = hint_of(test, path.removeprefix(TEST)) if path.startswith(TEST) else hint_of(base, path)
         whole = int in kinds(hint) and float not in kinds(hint)
         require(not whole or (is_whole(low, 0) and is_whole(high, 0)), f"random.{path}", ends,
@@ -131,13 +137,17 @@ class Sweep:
     """Test prompts for each trial, rounded up to a multiple of 500."""
     name: str = "sweep"
     """What its results are called."""
+    max_trials: int = MOST_TRIALS
+    """A sweep of more trials is refused before any of them is made."""
 
     def __post_init__(self) -> None:
         require(self.reseed in list(RESEED), "reseed", self.reseed, f"be one of {', '.join(RESEED)}")
         require(is_whole(self.prompts, 1), "test_prompts", self.prompts, "be a whole number >= 1")
+        require(self.prompts <= MOST_PROMPTS, "test_prompts", self.prompts, f"be at most {MOST_PROMPTS:,}")
         object.__setattr__(self, "prompts", -(-self.prompts // TEST_BATCH) * TEST_BATCH)
-        require(isinstance(self.name, str) and re.fullmatch(r"[\w][\w .+-]*", self.name) is not None, "name", self.name,
-                "be letters, digits, spaces and . _ + - only, and begin with a letter or digit")
+        named = isinstance(self.name, str) and re.fullmatch(r"[\w][\w .+-]{,59}", self.name) is not None
+        require(named, "name", self.name,
+                "be at most 60 letters, digits, spaces and . _ + - only, and begin with a letter or digit")
         require(not isinstance(self.measure, str), "measure", self.measure, "be a list")
         for name in self.measure:
             require(callable(name) or name in MEASURES, "measure", name,
@@ -146,8 +156,23 @@ class Sweep:
         for path, values in self.grid.items():
             listed = (isinstance(values, Sequence) and not isinstance(values, str)) or isinstance(values, np.ndarray)
             require(listed and len(values) > 0, f"grid.{path}", values, "be a list of at least one value")
+        require(is_whole(self.max_trials, 1), "max_trials", self.max_trials, "be a whole number >= 1")
+        counts = self._counts()
+        require(math.prod(counts.values()) <= self.max_trials, "trials",
+                " x ".join(f"{count:,} {name}" if count < 10**15 else f"10^15 {name} and more"
+                           for name, count in counts.items()),
+                f"be at most {self.max_trials:,} (max_trials allows more)")
+        for path, values in self.grid.items():
             plain = [value for value in values if isinstance(value, (bool, int, float, str))]
             require(len(set(plain)) == len(plain), f"grid.{path}", values, "have every value once")
+
+    def _counts(self) -> dict[str, int]:
+        """How many values each part of the sweep has; what is no count is refused where it is read."""
+        drawn = self.random.count if self.random is not None else 1
+        seeds: Any = len(self.seeds) if isinstance(self.seeds, Sized) else self.seeds
+        counts = {"values of " + path: len(values) for path, values in self.grid.items()}
+        counts |= {"settings": len(self.settings), "random points": drawn, "seeds": seeds}
+        return {name: int(count) for name, count in counts.items() if is_whole(count, 2)}
 
     def seed_list(self) -> list[int]:
         """The seeds."""

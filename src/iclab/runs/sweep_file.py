@@ -36,12 +36,16 @@ from typing import Any
 import numpy as np
 
 from iclab.errors import IclabError, SpecError, require
-from iclab.fields import import_function, with_fields
-from iclab.runs.sweep import RESEED, Draws, Sweep, is_whole
+from iclab.fields import import_function, is_number, with_fields
+from iclab.inputs import read_file
+from iclab.runs.sweep import MOST_TRIALS, RESEED, Draws, Sweep, is_whole
 from iclab.training import Run
 from iclab.training.checkpoint import PARTS
 
 KEYS = ("name", "seeds", "reseed", "measure", "test_prompts", "base", "test", "grid", "list", "random", "plot")
+
+DEEPEST = 8
+"""Parts of a path: no field of a run lies deeper than three."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,24 +64,24 @@ class PlotRequest:
     """A theorem whose boundary is drawn: mamba, or module:function of your own."""
 
 
-def read_sweep(path: str | Path) -> tuple[Sweep, PlotRequest | None]:
+def read_sweep(path: str | Path, max_trials: int = MOST_TRIALS) -> tuple[Sweep, PlotRequest | None]:
     """The sweep that a file describes, and the plot it asks for; what is wrong is said with the field's name."""
+    content = read_file(path, "sweep file")
     try:
-        data = tomllib.loads(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise IclabError(f"sweep file must be readable, got {str(path)!r} "
-                         f"({getattr(error, 'strerror', None) or error})") from None
-    except tomllib.TOMLDecodeError as error:
+        data = tomllib.loads(content.decode())
+    except RecursionError:
+        raise IclabError(f"sweep file {str(path)!r} must be TOML: nested too deeply") from None
+    except ValueError as error:  # also bytes that are no text, and numbers of thousands of digits
         raise IclabError(f"sweep file {str(path)!r} must be TOML: {error}") from None
     try:
-        sweep = sweep_of({"name": Path(path).stem, **data})
+        sweep = sweep_of({"name": Path(path).stem, **data}, max_trials)
         sweep.trials()
         return sweep, _plot(data["plot"], sweep) if "plot" in data else None
     except IclabError as error:
         raise SpecError(f"{path}: {error}") from None
 
 
-def sweep_of(data: Mapping[str, Any]) -> Sweep:
+def sweep_of(data: Mapping[str, Any], max_trials: int = MOST_TRIALS) -> Sweep:
     """The sweep that the tables of a file describe."""
     for name in data:
         require(name in KEYS, "a sweep file's key", name, f"be one of {', '.join(KEYS)}")
@@ -98,11 +102,11 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
         require(name not in base, f"base.{name}", base.get(name), "not be given: the sweep's seeds set it (see reseed)")
     return Sweep(
         base=with_fields(Run(), flattened(base), PARTS), test=flattened(test),
-        grid={path: _axis(path, values) for path, values in flattened(grid).items()},
+        grid={path: _axis(path, values, max_trials) for path, values in flattened(grid).items()},
         settings=[flattened(point) for point in settings],
         random=_draws(drawn) if "random" in data else None, seeds=seeds, reseed=reseed,
         measure=[import_function(name, "measure") if ":" in name else name for name in measure],
-        prompts=data.get("test_prompts", Sweep.prompts), name=data["name"])
+        prompts=data.get("test_prompts", Sweep.prompts), name=data["name"], max_trials=max_trials)
 
 
 def _table(data: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -113,6 +117,7 @@ def _table(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested tables as paths; a table of `from`, `low` or `choices` is a value."""
+    require(prefix.count(".") <= DEEPEST, "a field's path", prefix, f"have at most {DEEPEST} parts")
     found: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, dict) and not {"from", "to", "low", "high", "choices"} & value.keys():
@@ -122,17 +127,20 @@ def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _axis(path: str, values: Any) -> Sequence[Any]:
+def _axis(path: str, values: Any, most: int) -> Sequence[Any]:
     """The values of a grid's axis: a list, or evenly spaced numbers `{from, to, count, scale}`."""
     if not isinstance(values, dict):
         return values
     rule = "be a list or { from, to, count, scale = 'linear' or 'log' }"
     good = values.keys() <= {"from", "to", "count", "scale"} and {"from", "to", "count"} <= values.keys()
-    numbers = good and all(isinstance(values[end], (int, float)) for end in ("from", "to"))
-    counted = numbers and is_whole(values["count"], 1) and np.isfinite([values["from"], values["to"]]).all()
+    numbers = good and all(is_number(values[end]) and np.isfinite(values[end]) for end in ("from", "to"))
+    counted = numbers and is_whole(values["count"], 1)
     log = values.get("scale", "linear") == "log"
     require(bool(counted) and values.get("scale", "linear") in ("linear", "log"), f"grid.{path}", values, rule)
     require(not log or min(values["from"], values["to"]) > 0, f"grid.{path}", values, "have ends above 0 for log")
+    require(values["count"] <= most, f"grid.{path}", values, f"have at most {most:,} values, the most trials allowed")
+    require(np.isfinite(float(values["to"]) - float(values["from"])), f"grid.{path}", values,
+            "have ends whose distance is finite")
     spaced = np.geomspace if log else np.linspace
     return [float(f"{value:.12g}") for value in spaced(values["from"], values["to"], values["count"])]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iclab.errors import require
+from iclab.fields import flat
 from iclab.prompts import Chain, Classification
 from iclab.theory import cot, icl, mamba, selectors
 from iclab.theory.statements import Constant, Law, Statement
@@ -14,6 +15,9 @@ LAWS: tuple[Law, ...] = (*mamba.ITERATIONS.values(), *mamba.EXAMPLES.values(), i
                          icl.EXAMPLES, selectors.ITERATIONS, cot.ITERATIONS, cot.TRAINING_LENGTH,
                          *cot.EXAMPLES.values())
 """Every law whose constant an entry fits."""
+
+LEAST = 1e-30
+"""The least and, inverted, the largest size of a number whose powers the formulas can hold."""
 
 
 def theory_of(run: Any, test: Any = None, *, accuracy: float = 0.1, constants: Mapping[str, Constant] | None = None
@@ -25,6 +29,9 @@ def theory_of(run: Any, test: Any = None, *, accuracy: float = 0.1, constants: M
     """
     require(1e-6 <= accuracy < 1, "accuracy", accuracy, "be in [1e-06, 1)")
     model, test = run.model, run.prompts if test is None else test
+    for path, value in (flat(run) | flat(test, "test.")).items():
+        moderate = not isinstance(value, float) or value == 0 or LEAST <= abs(value) <= 1 / LEAST
+        require(moderate, path, value, f"be 0 or between {LEAST:g} and {1 / LEAST:g} in size, or powers of it overflow")
     kind = type(model).__name__
     of_patterns = isinstance(run.prompts, Classification) and isinstance(test, Classification)
     if kind == "GatedAttention" and of_patterns and model.layers == 1 and model.member in ("mamba", "linear"):

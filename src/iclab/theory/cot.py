@@ -47,8 +47,9 @@ def prediction(test: Any, trained_patterns: int) -> Prediction:
     found, alpha = quality_of(test), float(test.matching_fraction)
 
     def order(tau: float, rho: float) -> float:
-        informed = alpha * tau * rho
-        return float(informed**EXAMPLES_EXPONENT * np.log(trained_patterns)) if informed > 0 else float("inf")
+        informed = np.float64(alpha * tau * rho)
+        with np.errstate(over="ignore"):
+            return float(informed**EXAMPLES_EXPONENT * np.log(trained_patterns)) if informed > 0 else float("inf")
 
     return Prediction(order(found.tau, found.rho),
                       order(found.tau_o, found.rho_o) if found.condition_one else float("inf"))

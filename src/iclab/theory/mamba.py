@@ -93,7 +93,9 @@ def least_coefficient_sum(test: Any) -> float:
     """L: the least sum of a test outlier's coefficients over the training outliers, its direction of unit length."""
     if test.outlier_patterns == 0:
         return 0.0
-    rows = np.asarray(test.outlier_mixtures if test.outlier_mixtures is not None else np.eye(test.outlier_patterns))
+    if test.outlier_mixtures is None:
+        return 1.0
+    rows = np.asarray(test.outlier_mixtures)
     return float((rows / np.linalg.norm(rows, axis=1, keepdims=True)).sum(axis=1).min())
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
+
+from iclab.errors import require
+from iclab.fields import is_number
+from iclab.inputs import read_json
 
 WORDS = {"<=": "at most", ">=": "at least", "<": "below", ">": "above"}
 
@@ -108,7 +111,12 @@ def shipped_constants() -> dict[str, Constant]:
 
 def read_constants(text: str) -> dict[str, Constant]:
     """Constants by law, from the text of a `constants.json`."""
-    return {entry["law"]: Constant(**entry) for entry in json.loads(text)}
+    constants = {entry["law"]: Constant(**entry) for entry in read_json(text)}
+    for law, constant in constants.items():
+        for name in ("value", "low", "high"):
+            value = getattr(constant, name)
+            require(is_number(value) and 0 <= value < float("inf"), f"{law}: {name}", value, "be a number >= 0")
+    return constants
 
 
 def number(value: float) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,15 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from iclab.errors import CheckpointError, IclabError
+from iclab.errors import CheckpointError, IclabError, SpecError, require, shown
+from iclab.fields import hint_of, typed
+from iclab.inputs import read_file, read_json
 from iclab.models import GPT2, ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
 from iclab.prompts import Chain, Classification
 from iclab.specs import canonical, from_json, to_json
 from iclab.training.run import Run, Training
 from iclab.training.sgd import begin
+from iclab.training.size import check_size
 from iclab.training.trained import Trained, named
 
 FORMAT = "iclab-checkpoint-2"
@@ -55,16 +60,7 @@ def load_checkpoint(path: str | Path, run: Run | None = None) -> Trained:
     `run` is needed only when its spec holds a user's function or array, which a file cannot; it must be the spec that
     was saved.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise CheckpointError(f"checkpoint must be a file, got the folder {str(path)!r}")
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise CheckpointError(f"checkpoint must be an existing file, got {str(path)!r}") from None
-    except OSError as error:
-        raise CheckpointError(f"checkpoint {str(path)!r} cannot be read: {error.strerror}") from None
-    return from_bytes(content, run, str(path))
+    return from_bytes(read_file(path, "checkpoint", CheckpointError), run, str(path))
 
 
 def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory", key: str | None = None) -> Trained:
@@ -72,37 +68,61 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory", 
     try:
         tensors = load(content)
         header = int.from_bytes(content[:8], "little")
-        metadata = json.loads(json.loads(content[8:8 + header]).get("__metadata__", {}).get("iclab", "{}"))
-    except (SafetensorError, ValueError) as error:
+        metadata = read_json((read_json(content[8:8 + header]).get("__metadata__") or {}).get("iclab", "{}"))
+        # A digest can be forged, so everything is checked all the same.
+        form, text, digest = (metadata.get(name) for name in ("format", "run", "digest"))
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"checkpoint {path!r} cannot be read, truncated or not safetensors: {error}") from None
-    if metadata.get("format") != FORMAT:
-        raise CheckpointError(f"checkpoint {path!r} must have format {FORMAT!r}, got {metadata.get('format')!r}")
-    if "run" not in metadata or metadata.get("digest") != _digest(tensors, metadata["run"]):
+    if form != FORMAT:
+        raise CheckpointError(f"checkpoint {path!r} must have format {FORMAT!r}, got {shown(form)}")
+    if not isinstance(text, str) or digest != _digest(tensors, text):
         raise CheckpointError(f"checkpoint {path!r} is damaged: its contents do not match their digest")
     if key is not None and metadata.get("key") != key:
-        raise CheckpointError(f"checkpoint {path!r} must have the key {key!r}, got {metadata.get('key')!r}")
-    saved = json.loads(metadata["run"])
-    if run is None:
-        try:
-            run = from_json(saved, KINDS)
-            matches = json.dumps(to_json(run)) == metadata["run"]
-        except (IclabError, TypeError) as error:
-            raise CheckpointError(f"checkpoint {path!r} has a spec this version cannot rebuild ({error}); "
-                                  "pass the run it was trained with") from None
-        if not matches:
-            raise CheckpointError(f"checkpoint {path!r} was trained with a user's own function; "
-                                  "pass the run it was trained with")
-    elif canonical(run) != canonical(saved):
-        raise CheckpointError(f"checkpoint {path!r} was trained with another spec than the run given")
-    shapes = _shapes(run)
+        raise CheckpointError(f"checkpoint {path!r} must have the key {key!r}, got {shown(metadata.get('key'))}")
     try:
-        params = _restored("params", shapes.params, tensors)
-        optimizer = _restored("optimizer", shapes.optimizer, tensors)
-        steps, loss = tensors["steps"], tensors["loss"]
-    except KeyError as error:
-        raise CheckpointError(f"checkpoint {path!r} lacks the tensor {error}") from None
-    probes = {name.removeprefix("probes/"): rows for name, rows in tensors.items() if name.startswith("probes/")}
-    return Trained(run, params, optimizer, steps, loss, probes or None)
+        run = _rebuilt(text, path) if run is None else _same(run, text, path)
+        check_size(run)
+        return _restored(run, tensors)
+    except SpecError as error:
+        raise CheckpointError(f"checkpoint {path!r} does not hold what its spec says: {error}") from None
+
+
+def _rebuilt(text: str, path: str) -> Run:
+    """The run that a checkpoint's spec describes."""
+    try:
+        run = from_json(read_json(text), KINDS)
+        _check_parts(run)
+        matches = json.dumps(to_json(run)) == text
+    except Exception as error:  # whatever stands in the file, the specs' own checks meet it first
+        raise CheckpointError(f"checkpoint {path!r} has a spec this version cannot rebuild ({error}); "
+                              "pass the run it was trained with") from None
+    if not matches:
+        raise CheckpointError(f"checkpoint {path!r} was trained with a user's own function; "
+                              "pass the run it was trained with")
+    return run
+
+
+def _check_parts(spec: Any) -> None:
+    """Every field of a spec from a file holds a value of its type, every part a spec of one of its classes."""
+    for field in dataclasses.fields(spec):
+        value = getattr(spec, field.name)
+        if field.name in PARTS:
+            require(type(value) in PARTS[field.name], field.name, type(value).__name__,
+                    f"be one of {', '.join(cls.__name__ for cls in PARTS[field.name])}")
+            _check_parts(value)
+        else:
+            typed(hint_of(spec, field.name), value, field.name)
+
+
+def _same(run: Run, text: str, path: str) -> Run:
+    """The run given, which must be the one that was saved."""
+    try:
+        same = canonical(run) == canonical(read_json(text))
+    except (ValueError, OverflowError, RecursionError):
+        same = False
+    if not same:
+        raise CheckpointError(f"checkpoint {path!r} was trained with another spec than the run given")
+    return run
 
 
 _SHAPES: dict[Any, Any] = {}
@@ -121,7 +141,7 @@ def write_whole(path: Path, content: bytes) -> None:
     handle = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         os.chmod(temporary, 0o644)
@@ -134,8 +154,40 @@ def write_whole(path: Path, content: bytes) -> None:
         raise IclabError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
 
 
-def _restored(prefix: str, shapes: Any, tensors: dict[str, np.ndarray]) -> Any:
-    return jax.tree.unflatten(jax.tree.structure(shapes), [tensors[name] for name in named({prefix: shapes})])
+def _restored(run: Run, tensors: dict[str, np.ndarray]) -> Trained:
+    """The trained run, once every tensor is of the name, shape and type that its spec asks for."""
+    state = _shapes(run)
+    wanted = named({"params": state.params, "optimizer": state.optimizer})
+    probes = {name.removeprefix("probes/"): rows for name, rows in tensors.items() if name.startswith("probes/")}
+    known = {*wanted, "steps", "loss", *(f"probes/{name}" for name in probes)}
+    for name in sorted(known ^ tensors.keys()):
+        require(name in tensors, f"the tensor {name}", "none", "be there")
+        require(name in known, "a tensor", name, f"be one of {', '.join(sorted(known))}")
+    floats = {tensors[name].dtype for name, leaf in wanted.items() if np.issubdtype(leaf.dtype, np.floating)}
+    require(len(floats) <= 1 and floats <= {np.dtype(np.float32), np.dtype(np.float64)}, "the weights' types",
+            sorted(map(str, floats)), "be float32 or float64, all the same")
+    for name, leaf in wanted.items():
+        require(tensors[name].shape == leaf.shape, name, tensors[name].shape, f"have shape {leaf.shape}")
+        kind = tensors[name].dtype
+        same = kind.kind == leaf.dtype.kind and kind.itemsize in (leaf.dtype.itemsize, 4, 8)
+        require(same, name, str(kind), f"be {leaf.dtype}")
+    _check_records(run, tensors["steps"], tensors["loss"], probes)
+    params, optimizer = (jax.tree.unflatten(jax.tree.structure(part), [tensors[name] for name in named({prefix: part})])
+                         for prefix, part in (("params", state.params), ("optimizer", state.optimizer)))
+    return Trained(run, params, optimizer, tensors["steps"], tensors["loss"], probes or None)
+
+
+def _check_records(run: Run, steps: np.ndarray, loss: np.ndarray, probes: dict[str, np.ndarray]) -> None:
+    """Records are one loss and one row of every probe for each of some growing steps, up to the run's last one."""
+    require(steps.ndim == 1 and len(steps) > 0 and steps.dtype.kind in "iu", "steps",
+            f"{steps.dtype} of shape {steps.shape}", "be a list of whole numbers")
+    ends = [0, *steps.tolist()]
+    require(all(a < b for a, b in pairwise(ends)), "steps", steps.tolist(), "begin above 0 and grow")
+    require(ends[-1] <= run.training.steps, "steps", ends[-1], f"end by training.steps = {run.training.steps}")
+    one_each = loss.shape == steps.shape and loss.dtype in (np.float32, np.float64)
+    require(one_each, "loss", f"{loss.dtype} of shape {loss.shape}", f"be {len(steps)} numbers, one for each record")
+    for name, rows in probes.items():
+        require(rows.shape[:1] == steps.shape, f"probes/{name}", rows.shape, f"have {len(steps)} rows")
 
 
 def _digest(tensors: dict[str, np.ndarray], run: str) -> str:

@@ -44,6 +44,7 @@ from iclab.training.sgd import (
     step_keys,
     stretch,
 )
+from iclab.training.size import check_size
 from iclab.training.trained import Trained, named
 
 STRETCH = 50
@@ -75,6 +76,7 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
     runs = list(runs)
     starts = [None] * len(runs) if starts is None else list(starts)
     for run, start in zip(runs, starts, strict=True):
+        check_size(run)
         _check_start(run, start, probe)
     workers = workers or default_workers()
     share = None if memory is None else memory // workers
