@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import zlib
 from functools import partial
 
 import jax
@@ -10,6 +13,7 @@ import optax
 import pytest
 
 from iclab import IclabError, replace
+from iclab.commands.programs import remove_damaged
 from iclab.runs.files import Files
 from iclab.runs.store import Store, check_writable, run_id
 
@@ -181,3 +185,74 @@ def test_a_run_computed_again_is_the_same_file(tiny_run, tmp_path):
         Store(tmp_path / name).train([tiny_run])
     names = {one_file(tmp_path / name).name for name in ("one", "two", "three")}
     assert len(names) == 1
+
+
+def test_a_file_under_another_key_is_not_believed(tiny_run, tmp_path):
+    """Renamed or copied to another key, with a right digest: a wrong number without a word, if it were read."""
+    store = Store(tmp_path)
+    assert [store.recall("m", number, partial(float, number)) for number in (1, 2)] == [1.0, 2.0]
+    files = list((tmp_path / "measurements").iterdir())
+    first, second = sorted(files, key=lambda file: json.loads(file.read_text())["value"])
+    key = second.name.rsplit("-", 1)[0]
+    second.unlink()
+    swapped = second.with_name(f"{key}-{first.name.rsplit('-', 1)[1]}")
+    first.rename(swapped)
+    assert store.recall("m", 2, partial(float, 2)) == 2.0
+    assert not swapped.exists(), "a damaged file that was computed again stays behind"
+
+    other = replace(tiny_run, training=replace(tiny_run.training, optimizer=partial(optax.sgd, nesterov=True)))
+    trained = store.train([tiny_run, other])
+    files = {file.name.split("-")[0]: file for file in (tmp_path / "runs").rglob("*.safetensors")}
+    mine, theirs = files[run_id(tiny_run)], files[run_id(other)]
+    content = mine.read_bytes()
+    theirs.unlink()
+    copied = theirs.with_name(f"{run_id(other)}-{mine.name.split('-')[1]}")
+    copied.write_bytes(content)
+    assert store.find(other) is None
+    np.testing.assert_array_equal(store.train([other])[0].params[0].W_B, trained[1].params[0].W_B)
+    assert not copied.exists()
+
+
+NO_FILES = {"folder": lambda path: path.mkdir(), "loop": lambda path: path.symlink_to(path),
+            "dangling": lambda path: path.symlink_to("nowhere"), "pipe": lambda path: os.mkfifo(path)}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize("place", ["file", "folder above", "top"])
+def test_what_stands_in_the_place_of_a_file_is_set_aside(kind, place, tmp_path, record_property):
+    store, calls = Store(tmp_path), []
+
+    def compute():
+        calls.append(1)
+        return 1.5
+
+    assert store.recall("m", 1, compute) == 1.5
+    path = one_file(tmp_path / "measurements")
+    path.unlink()
+    if place != "file":
+        path.parent.rmdir()
+        if place == "folder above" and kind == "folder":
+            path.parent.write_text("a file where a folder belongs")
+        elif kind != "folder":
+            NO_FILES[kind](path.parent)
+    else:
+        NO_FILES[kind](path)
+    assert store.recall("m", 1, compute) == 1.5
+    assert Store(tmp_path).recall("m", 1, compute) == 1.5
+    assert len(calls) == 2
+    if (place, kind) != ("top", "folder"):
+        assert store.files.moved[0].startswith("set-aside/measurements")
+    record_property("cases", 1)
+
+
+def test_a_damaged_program_is_removed_so_that_it_can_be_replaced(tmp_path):
+    good = zlib.compress(b"a program")
+    contents = {"good": good, "cut": good[:-3], "empty": b"", "turned": good[:4] + b"?" + good[5:], "other": b"text"}
+    for name, content in contents.items():
+        (tmp_path / f"{name}-cache").write_bytes(content)
+    (tmp_path / "folder-cache").mkdir()
+    (tmp_path / "loop-cache").symlink_to(tmp_path / "loop-cache")
+    assert sorted(remove_damaged(tmp_path)) == sorted(
+        f"{name}-cache" for name in (*contents, "folder", "loop") if name != "good")
+    assert [file.name for file in tmp_path.glob("*-cache")] == ["good-cache"]
+    assert remove_damaged(tmp_path / "absent") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
 
@@ -26,6 +27,16 @@ def console() -> Any:
 
     made = Console()
     return made if made.is_terminal else Console(width=140)
+
+
+def say_damage(store: Any) -> None:
+    """One line on standard error about broken files of a store, if there are any."""
+    broken = store.files.damage
+    if broken:
+        files = "1 damaged file" if len(broken) == 1 else f"{len(broken)} damaged files"
+        aside = f"; moved aside: {store.files.moved[0]}" if store.files.moved else ""
+        print(f"iclab: {files} left out of {store.files.place}: {broken[0]}"
+              f"{' and others' if len(broken) > 1 else ''}{aside}", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iclab.commands.board import board, claims_table
 from iclab.commands.options import Parser
-from iclab.commands.output import to_text
+from iclab.commands.output import say_damage, to_text
 from iclab.commands.play import PAGE, write_playground
 from iclab.commands.programs import keep_compiled_programs
 from iclab.papers.claims import Claim
@@ -60,6 +60,7 @@ def main(arguments: list[str]) -> None:
                                 ) from None
     finally:
         results.write()
+    say_damage(store)
     if results.claims:
         claims_table(results.claims)
     print(f"report: {out / 'report.html'}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import polars as pl
 
 from iclab.commands.options import Parser
+from iclab.commands.output import say_damage
 from iclab.runs.results import stored_over_seeds, stored_results
 from iclab.runs.store import Store
 from iclab.training.checkpoint import write_whole
@@ -38,8 +38,8 @@ def main(arguments: list[str]) -> None:
         frame = stored_over_seeds(store, options.where, options.all_fields)
     else:
         frame = stored_results(store, options.where, options.all_fields).frame
-    for name in store.damaged():
-        print(f"iclab: damaged file left out: results/{name}", file=sys.stderr)
+    say_damage(store)
+    store.tidy()
     if options.parquet:
         import io
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from iclab.commands.options import Parser
-from iclab.commands.output import duration, to_text
+from iclab.commands.output import duration, say_damage, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
 from iclab.errors import IclabError
@@ -77,6 +77,7 @@ def main(arguments: list[str]) -> None:
         fresh = len(store.rows()) - done
         raise KeyboardInterrupt(f"{fresh} trials were finished and are kept in {store.files.place}; the same command "
                                 "goes on from there.") from None
+    say_damage(store)
     failed = results.frame.filter(results.frame["status"] == "failed")
     for name, families in results.left_out.items():
         print(f"iclab: {name} is left out: {', '.join(families)} prompts do not have it", file=sys.stderr)

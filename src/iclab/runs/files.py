@@ -30,13 +30,17 @@ class Files:
 
     A local file appears whole or not at all; elsewhere one call uploads it, and its digest tells if that was cut short.
     Nothing is ever changed: what is computed again has the same name and replaces itself. `damage` lists what was found
-    broken: files whose content does not match their name, and what was moved to `set-aside` because it is no file.
+    broken: files whose content does not match their name, and what is no file; `moved` where the latter are now.
     """
 
     def __init__(self, place: str | Path):
         self.place = str(place)
         self.damage: list[str] = []
+        self.moved: list[str] = []
         try:
+            os.fsencode(self.place)
+            if "\0" in self.place:
+                raise ValueError("a path has no null byte")
             self.system, self.root = fsspec.core.url_to_fs(self.place)
         except Exception as error:  # whatever the protocol's library raises
             raise IclabError(_unusable(self.place, error)) from None
@@ -173,6 +177,7 @@ class Files:
         with suppress(OSError):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.rename(f"{self.root}/{inside}", f"{target}.{number}")
+            self.moved.append(f"{target}.{number}".removeprefix(f"{self.root}/"))
 
 
 def _is_file(path: str) -> bool:

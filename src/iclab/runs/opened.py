@@ -108,7 +108,9 @@ def _note(frame: FrameType | None, path: Any, mode: Any, flags: Any) -> None:
         if by in (None, source) and is_own(source):
             by, importing = source, importing or frame.f_code.co_name == "<module>"
         frame = frame.f_back
-    if by is None or is_installed(name) or CACHES & set(Path(name).parts) or not os.path.isfile(name):
+    if by is None or is_installed(name) or CACHES & set(Path(name).parts):
+        return
+    if name.startswith(PACKAGE) or not os.path.isfile(name):
         return
     _numbers[Opened(os.path.realpath(by), name, importing)] = now() + 1
 

@@ -199,7 +199,9 @@ def _read(place: str | Path | Store) -> tuple[pl.DataFrame, list[str]]:
         latest.setdefault((row["fields"], row["seed"], row["test_prompts"]), {}).update(found)
     rows = list(latest.values())
     if not rows:
-        raise IclabError(f"store must hold results of a sweep, got {store.files.place!r}, which has none")
+        broken = len(store.damaged())
+        none = "none" if not broken else f"none that can be read ({broken} files are damaged)"
+        raise IclabError(f"store must hold results of a sweep, got {store.files.place!r}, which has {none}")
     fields = [{path: label(value) if not isinstance(value, (list, dict)) else json.dumps(value)
                for path, value in json.loads(row["fields"]).items()} for row in rows]
     names = list(dict.fromkeys(name for one in fields for name in one))

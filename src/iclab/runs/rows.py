@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -26,10 +27,10 @@ LARGE = 2**23
 
 
 class Rows:
-    """The result files of a store, each read once."""
+    """The result files of a store, each read once. Threads may share it."""
 
     def __init__(self, files: Files):
-        self.files = files
+        self.files, self._lock = files, threading.RLock()
         self._frames: list[pl.DataFrame] = []
         self._read: dict[str, int] = {}
         """How many bytes each file has that was read."""
@@ -39,39 +40,45 @@ class Rows:
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
         """Keep rows; each has its `trial`."""
-        self._added.append(self._put(pl.DataFrame(list(rows), infer_schema_length=None)))
-        if len(self._added) >= MERGE_ABOVE:
-            names, self._added = self._added, []
-            self._merge(names)
+        name = self._put(pl.DataFrame(list(rows), infer_schema_length=None))
+        with self._lock:
+            self._added.append(name)
+            if len(self._added) >= MERGE_ABOVE:
+                names, self._added = self._added, []
+                self._merge(names)
 
     def all(self) -> list[dict[str, Any]]:
         """Every row of every file, those of trials measured twice among them."""
-        self._update()
-        return [row for frame in self._frames for row in frame.to_dicts()]
+        with self._lock:
+            self._update()
+            return [row for frame in self._frames for row in frame.to_dicts()]
 
     def by_trial(self) -> dict[str, dict[str, Any]]:
         """The row of every trial measured so far; a failure counts only while there is no success."""
-        self._update()
-        for frame in self._frames[self._counted:]:
-            for row in frame.iter_rows(named=True):
-                if self._by_trial.get(row["trial"], {"status": "failed"})["status"] == "failed":
-                    self._by_trial[row["trial"]] = row
-        self._counted = len(self._frames)
-        return self._by_trial
+        with self._lock:
+            self._update()
+            for frame in self._frames[self._counted:]:
+                for row in frame.iter_rows(named=True):
+                    if self._by_trial.get(row["trial"], {"status": "failed"})["status"] == "failed":
+                        self._by_trial[row["trial"]] = row
+            self._counted = len(self._frames)
+            return self._by_trial
 
     def damaged(self) -> list[str]:
         """Result files that cannot be read or are not what their names say."""
-        self._update()
-        return sorted(self._listed() - self._read.keys())
+        with self._lock:
+            self._update()
+            return sorted(self._listed() - self._read.keys())
 
     def tidy(self, trials: Collection[str | None] = ()) -> None:
         """Take away damaged files of these trials, whose rows have been computed again; merge the others if many."""
-        for name in self.damaged():
-            if name.split("-")[0] in trials:
-                self.files.remove(FOLDER, name)
-        small = [name for name, size in self._read.items() if size < LARGE]
-        if len(small) > MERGE_ABOVE:
-            self._merge(small)
+        with self._lock:
+            for name in self.damaged():
+                if name.split("-")[0] in trials:
+                    self.files.remove(FOLDER, name)
+            small = [name for name, size in self._read.items() if size < LARGE]
+            if len(small) > MERGE_ABOVE:
+                self._merge(small)
 
     def _listed(self) -> set[str]:
         return {name for name in self.files.names(FOLDER) if RESULT_FILE.fullmatch(name)}
