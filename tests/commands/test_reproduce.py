@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from iclab import IclabError
 from iclab.cli import main
 from iclab.commands.board import Board, claims_table
 from iclab.figures.plots import Plot
+from iclab.papers import outcomes
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, Table, all_entries, own_entry
 from iclab.papers.outcomes import Finished, finish, from_json, to_json, with_kept
@@ -127,15 +127,15 @@ def test_an_own_entry_is_run_kept_and_run_again_when_it_changes(tmp_path, own, c
 
 
 def test_a_changed_package_makes_an_own_entry_another(own, monkeypatch):
-    before = own_entry(str(own)).file_version
+    before = outcomes._version(own_entry(str(own))).words
     real = versions._source
     monkeypatch.setattr(versions, "_source", lambda name: real(name) + b"# changed" * name.endswith("robustness"))
     versions._code_version.cache_clear()
-    assert own_entry(str(own)).file_version == before  # it does not use that module
+    assert outcomes._version(own_entry(str(own))).words == before  # it does not use that module
     monkeypatch.setattr(versions, "_source", lambda name: real(name) + b"# changed" * name.endswith("mamba.settings"))
     versions._code_version.cache_clear()
     try:
-        assert own_entry(str(own)).file_version != before
+        assert outcomes._version(own_entry(str(own))).words != before
     finally:
         versions._code_version.cache_clear()
 
@@ -150,7 +150,8 @@ def test_a_report_keeps_what_other_runs_have_found(tmp_path, own):
     assert [item.outcome for item in again] == [now.outcome]
     assert again[0].kept
     assert with_kept([], entries, Lab(Store(tmp_path), "full")) == []
-    assert with_kept([], [dataclasses.replace(entries[0], file_version="other")], lab) == []
+    own.write_text(own.read_text() + "\n# changed\n")
+    assert with_kept([], [own_entry(str(own))], lab) == []
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -91,7 +91,7 @@ def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):
 
 def test_failures_are_told_even_where_the_picture_cannot_be_drawn(file, tmp_path, capsys):
     file.write_text(FILE.replace("seeds = 2", 'seeds = 1\nmeasure = ["error", "tiny_sweep:refuse_large_scale"]')
-                    .replace('theory = "mamba"', 'theory = "json:loads"'))
+                    .replace('theory = "mamba"', 'theory = "tiny_sweep:refuse_large_scale"'))
     for _ in range(2):  # the second time what was finished is found
         with pytest.raises(SystemExit) as stopped:
             main(["sweep", str(file), "--out", str(tmp_path / "out")])

@@ -21,6 +21,7 @@ from iclab.prompts import Prompt
 from iclab.report.playground import page as playground_page
 from iclab.report.playground.exhibits import GATED_STEPS, RATES, at_step, exhibits, used_coordinates
 from iclab.report.playground.page import as_script
+from iclab.runs.sources import Trace
 
 MANY = 200
 
@@ -178,7 +179,7 @@ def test_reproduce_writes_it_beside_the_report(models, tmp_path, monkeypatch, ca
     entry = Entry("mine.own", "figure", "Mine", "ours", lambda lab: Outcome("a", "b", "c"), module=__name__)
     monkeypatch.setattr(reproduce, "chosen_entries", lambda ids: [entry])
     monkeypatch.setattr(reproduce, "all_entries", lambda: {"mine.own": entry})
-    monkeypatch.setattr(outcomes, "_version", lambda entry: "1")
+    monkeypatch.setattr(outcomes, "_version", lambda entry: Trace({"version": "1"}))
     asked = []
     monkeypatch.setattr(play, "trained", lambda lab: asked.append(lab.base_seed) or models)
     monkeypatch.setattr(reproduce, "kept", lambda lab: None)

@@ -7,6 +7,9 @@ import signal
 import time
 from pathlib import Path
 
+import jax
+import optax
+
 
 def die_once(trained, test, seed):
     """Kill the process that measures, the first time."""
@@ -30,3 +33,15 @@ def refuse_large(trained, test, seed):
     if trained.run.prompts.pattern_norm > 2:
         raise ValueError("too large for me")
     return {"norm": trained.run.prompts.pattern_norm}
+
+
+def no_matrices(rate):
+    """An optimizer that fails only on the weights of a real model."""
+    plain = optax.sgd(rate)
+
+    def update(updates, state, params=None):
+        if any(leaf.shape == (10, 10) for leaf in jax.tree.leaves(updates)):
+            raise ValueError("no matrices")
+        return plain.update(updates, state, params)
+
+    return optax.GradientTransformation(plain.init, update)

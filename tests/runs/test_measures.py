@@ -32,7 +32,7 @@ def own_run():
 
 def test_the_usual_measures_leave_out_what_a_family_does_not_have(own_run, tmp_path, capsys, monkeypatch):
     sweep = Sweep(base=own_run, seeds=2, prompts=500, name="own")
-    monkeypatch.setattr("iclab.commands.sweep.read_sweep", lambda path: (sweep, None))
+    monkeypatch.setattr("iclab.commands.sweep.read_sweep", lambda path, most: (sweep, None))
     assert main(["sweep", "own.toml", "--out", str(tmp_path), "--json"]) == 0
     said = capsys.readouterr()
     assert said.err == "iclab: floor is left out: Halfspaces prompts do not have it\n"
