@@ -6,6 +6,8 @@ import csv
 import re
 from functools import partial
 
+import pytest
+
 from iclab import GPT2
 from iclab.papers.cot import families as cot_families
 from iclab.papers.cot import iterations as cot_iterations
@@ -85,33 +87,33 @@ def errors_stay_in_range(plot):
             assert not any(end < 0 or end > 1 for end in ends), (plot.name, row)
 
 
-def run_paper(paper, lab, monkeypatch):
-    """Run every entry of a paper, look at what it shows, and run it again, which must train nothing."""
-    entries = {name: entry for name, entry in all_entries().items() if entry.paper == paper}
-    outcomes = {}
-    for entry in entries.values():
-        outcome = outcomes[entry.id] = entry.run(lab)
-        assert outcome.shown
-        assert outcome.paper
-        assert outcome.measured
-        assert outcome.plots or outcome.tables or outcome.claim
-        for plot in outcome.plots:
-            assert plot.svg.startswith("<svg")
-            assert plot.csv.count("\n") > 1
-            errors_stay_in_range(plot)
-        for check in outcome.claim.checks if outcome.claim else ():
-            if re.search(r"\berror\b|^attention on|\bshare of\b", check.name) and not DIFFERENCE.search(check.name):
-                assert not any(end < 0 or end > 1 for end in (check.low, check.high)), check.words
-        assert (outcome.claim is not None) == (entry.kind == "claim")
+def of_papers(*papers):
+    """A test for each entry of these papers."""
+    entries = [entry for entry in all_entries().values() if entry.paper in papers]
+    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
+
+
+def check_entry(entry, lab, monkeypatch):
+    """Run an entry, look at what it shows, and run it again, which must train nothing."""
+    outcome = entry.run(lab)
+    assert outcome.shown
+    assert outcome.paper
+    assert outcome.measured
+    assert outcome.plots or outcome.tables or outcome.claim
+    for plot in outcome.plots:
+        assert plot.svg.startswith("<svg")
+        assert plot.csv.count("\n") > 1
+        errors_stay_in_range(plot)
+    for check in outcome.claim.checks if outcome.claim else ():
+        if re.search(r"\berror\b|^attention on|\bshare of\b", check.name) and not DIFFERENCE.search(check.name):
+            assert not any(end < 0 or end > 1 for end in (check.low, check.high)), check.words
+    assert (outcome.claim is not None) == (entry.kind == "claim")
 
     def no_training(*_, **__):
         raise AssertionError("trained again")
 
-    with monkeypatch.context() as patched:
-        patched.setattr("iclab.runs.store.train_many", no_training)
-        # The pictures have been looked at, and drawing them again takes long.
-        patched.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
-        patched.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
-        for entry in entries.values():
-            assert entry.run(lab).measured == outcomes[entry.id].measured
-    return outcomes
+    monkeypatch.setattr("iclab.runs.store.train_many", no_training)
+    # The pictures have been looked at, and drawing them again takes long.
+    monkeypatch.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
+    assert entry.run(lab).measured == outcome.measured

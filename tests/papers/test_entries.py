@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 import pytest
-from shrunken import run_paper, shrink
+from shrunken import check_entry, of_papers
 
 from iclab import IclabError
 from iclab.papers import entries
-from iclab.papers.entries import Lab, all_entries, chosen_entries
+from iclab.papers.entries import all_entries, chosen_entries
 from iclab.papers.mamba import robustness
 from iclab.runs.store import Store
 
@@ -39,11 +39,13 @@ def test_every_paper_is_run_by_one_of_these_tests():
     assert {entry.paper for entry in all_entries().values()} == {"mamba", "icl", "selectors", "cot"}
 
 
-def test_every_entry_runs_and_is_remembered(tmp_path, monkeypatch):
-    shrink(monkeypatch)
-    lab = Lab(Store(tmp_path), "quick")
-    run_paper("mamba", lab, monkeypatch)
-    errors = robustness.measure(lab).errors["paper"]
+@of_papers("mamba")
+def test_an_entry_runs_and_is_remembered(entry, small_lab, monkeypatch):
+    check_entry(entry, small_lab, monkeypatch)
+
+
+def test_mamba_survives_where_the_linear_transformer_breaks(small_lab):
+    errors = robustness.measure(small_lab).errors["paper"]
     flip = {model: table[:, 0].mean(axis=0) for model, table in errors.items()}
     assert flip["linear"][6] > 0.5 > flip["mamba"][6]
     assert (np.diff(flip["linear"]) > -0.01).all()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from shrunken import run_paper, shrink
-
-from iclab.papers.entries import Lab
-from iclab.runs.store import Store
+from shrunken import check_entry, of_papers
 
 
-def test_every_entry_runs_and_is_remembered(tmp_path, monkeypatch):
-    shrink(monkeypatch)
-    for paper in ("icl", "selectors"):
-        run_paper(paper, Lab(Store(tmp_path), "quick"), monkeypatch)
+@of_papers("icl", "selectors")
+def test_an_entry_runs_and_is_remembered(entry, small_lab, monkeypatch):
+    check_entry(entry, small_lab, monkeypatch)

@@ -77,6 +77,7 @@ def test_what_a_function_holds_is_part_of_its_name():
     assert function_name(jitted(1.0)) == function_name(jitted(1.0))
     assert trace(Threshold(0.1).above).files == {os.path.realpath(__file__)}
     assert trace(partial(rule, 1.0)).files == {os.path.realpath(__file__)}
+    assert trace(jitted(1.0)).files == {os.path.realpath(__file__)}
     for unnamed in (Loose().above, jitted(lambda: 1.0)):
         with pytest.raises(Untraceable):
             trace(unnamed)

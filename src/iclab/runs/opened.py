@@ -7,6 +7,7 @@ imports, shows only here.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import sys
 import sysconfig
@@ -38,6 +39,7 @@ class Opened(NamedTuple):
 
 
 _numbers: dict[Opened, int] = {}
+_clock = itertools.count(1)
 _imported_at: dict[str, float] = {}
 _began = time.time()
 _own_folders: set[str] = set()
@@ -69,7 +71,7 @@ def imported_at(path: str) -> float:
 
 def now() -> int:
     """A mark for `unnamed_reads`."""
-    return max(_numbers.values(), default=0)
+    return next(_clock)
 
 
 def unnamed_reads(known: Collection[str], since: int) -> list[Opened]:
@@ -112,7 +114,7 @@ def _note(frame: FrameType | None, path: Any, mode: Any, flags: Any) -> None:
         return
     if name.startswith(PACKAGE) or not os.path.isfile(name):
         return
-    _numbers[Opened(os.path.realpath(by), name, importing)] = now() + 1
+    _numbers[Opened(os.path.realpath(by), name, importing)] = next(_clock)
 
 
 def _source(path: str) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -67,6 +68,7 @@ class Trace:
 
 _traces: dict[str, tuple[Trace, dict[str, tuple[int, int]]]] = {}
 """Traces of modules, each with the state of the files that it was read from."""
+_lock = threading.Lock()  # Python's parser is not safe in threads
 
 
 def trace_module(module: ModuleType) -> Trace:
@@ -76,12 +78,13 @@ def trace_module(module: ModuleType) -> Trace:
         follow_module(module.__name__, found)
         return found
     path = os.path.realpath(str(module.__file__))
-    known = _traces.get(path)
-    if known is None or known[1] != {file: _state(file) for file in known[1]}:
-        found = Trace()
-        _follow(path, getattr(module, "__package__", None) or "", found)
-        known = _traces[path] = found, {file: _state(file) for file in found.files}
-    return known[0]
+    with _lock:
+        known = _traces.get(path)
+        if known is None or known[1] != {file: _state(file) for file in known[1]}:
+            found = Trace()
+            _follow(path, getattr(module, "__package__", None) or "", found)
+            known = _traces[path] = found, {file: _state(file) for file in found.files}
+        return known[0]
 
 
 def _state(file: str) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,8 @@ def _joined(a: Trace, b: Trace) -> Trace:
 
 def _trace_of(compute: Callable[[], Any]) -> Trace:
     """What a function depends on: its module, of the package or of the user's; where it has no file, its source."""
+    while isinstance(compute, partial):
+        compute = compute.func
     if compute.__module__.split(".")[0] == ROOT:
         return Trace(package={compute.__module__})
     module = sys.modules.get(compute.__module__)

@@ -41,13 +41,14 @@ def trace(value: Any) -> Trace:
     an object that is not a dataclass, and code without a source.
     """
     found = Trace()
+    if callable(value) and not isinstance(value, (type, partial)):
+        value = inspect.unwrap(value)  # what jax.jit or a decorator has wrapped
     for part in _parts(value):
-        if part is not value:
-            found.add(trace(part))
-    if callable(value) or dataclasses.is_dataclass(value):
+        found.add(trace(part))
+    if (callable(value) or dataclasses.is_dataclass(value)) and not isinstance(value, partial):
         home = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
-        if not isinstance(value, partial) and not _is_package(home):
-            found.add(_defined(inspect.unwrap(home)))
+        if not _is_package(home):
+            found.add(_defined(home))
     return found
 
 
@@ -65,14 +66,13 @@ def _parts(value: Any) -> list[Any]:
         return [value.func, *value.args, *value.keywords.values()]
     if not callable(value):
         return []
-    function = inspect.unwrap(value)
-    name = getattr(function, "__qualname__", None)
+    name = getattr(value, "__qualname__", None)
     if name is None or "<lambda>" in name:
         raise Untraceable("a lambda, or an object with __call__, has no source of its own; use a function with a name")
-    owner = getattr(function, "__self__", None)
+    owner = getattr(value, "__self__", None)
     if owner is not None and not dataclasses.is_dataclass(owner) and not inspect.ismodule(owner):
         raise Untraceable(f"{name} is a method of an object whose values cannot be read; make it a dataclass")
-    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
     return cells if owner is None or inspect.ismodule(owner) else [*cells, owner]
 
 
@@ -85,6 +85,9 @@ def _defined(home: Any) -> Trace:
     module = inspect.getmodule(home)
     path = getattr(module, "__file__", None)
     if module is not None and path is not None:
+        if home.__qualname__.split(".")[0] not in vars(module):
+            raise Untraceable(f"{home.__qualname__} comes from a script that this process did not run; put it into a "
+                              "module")
         return trace_module(module)
     if module is not None and module.__name__ in sys.stdlib_module_names and module.__name__ != "__main__":
         return Trace({"python": sys.version.split()[0]})
