@@ -78,6 +78,7 @@ def test_draws_compile_quickly(name, record_property):
     record_property("cases", len(batches))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_trainings_compile_quickly(name, record_property):
     model, prompts, batch = RUNS[name]

@@ -139,6 +139,7 @@ print(len(states), results.frame["error"][0], results.frame["share"][0])
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_notices_the_helper_of_a_users_model(tmp_path):
     (tmp_path / "own.py").write_text(MODEL)
     (tmp_path / "program.py").write_text(SWEEP)

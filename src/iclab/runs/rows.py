@@ -78,7 +78,7 @@ class Rows:
                     self.files.remove(FOLDER, name)
             small = [name for name, size in self._read.items() if size < LARGE]
             if len(small) > MERGE_ABOVE:
-                self._merge(small)
+                self._merge(small, self._frames if len(small) == len(self._read) else None)
 
     def _listed(self) -> set[str]:
         return {name for name in self.files.names(FOLDER) if RESULT_FILE.fullmatch(name)}
@@ -131,17 +131,18 @@ class Rows:
         frame.write_parquet(buffer)
         return self.files.put(FOLDER, frame["trial"][0], "parquet", buffer.getvalue())
 
-    def _merge(self, names: list[str]) -> None:
-        """Make one file of many. A store that cannot be written stays as it is."""
-        contents = self.files.read_many(FOLDER, names)
-        parts = list(self._parsed({name: content for name, content in contents.items() if content is not None}))
-        if not parts:
+    def _merge(self, names: list[str], frames: list[pl.DataFrame] | None = None) -> None:
+        """Make one file of many, whose rows may be at hand. A store that cannot be written stays as it is."""
+        if frames is None:
+            contents = self.files.read_many(FOLDER, names)
+            parts = list(self._parsed({name: content for name, content in contents.items() if content is not None}))
+            names, frames = [name for some, _ in parts for name in some], [frame for _, frame in parts]
+        if not frames:
             return
-        frame = pl.concat([frame for _, frame in parts], how="diagonal_relaxed")
-        frame = frame.unique(maintain_order=True)
         try:
-            merged = self._put(frame)
-            for name in (name for names, _ in parts for name in names if name != merged):
-                self.files.remove(FOLDER, name)
+            merged = self._put(pl.concat(frames, how="diagonal_relaxed").unique(maintain_order=True))
+            for name in names:
+                if name != merged:
+                    self.files.remove(FOLDER, name)
         except (IclabError, OSError):
             return
