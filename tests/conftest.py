@@ -25,6 +25,9 @@ settings.register_profile("iclab", deadline=None, max_examples=5)
 settings.load_profile("iclab")
 
 
+COMPILED_CHEAPLY = {"errors", "models", "probes", "prompts", "training"}
+"""Folders whose tests compile many small programs and run each for a moment: there XLA's optimisations cost more than
+they gain. All other tests, the slow ones and the entries of the papers among them, run what users run."""
 LONGEST = ("test_entries.py", "test_ray.py", "test_processes.py", "test_examples.py", "test_cot_claims.py",
            "test_entries_icl.py", "test_reproduce.py", "test_entries_cot.py", "test_playground_trained.py",
            "test_playground.py", "test_icl_claims.py", "test_cli.py")
@@ -50,6 +53,15 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("cases")
     for number, test in counts:
         terminalreporter.write_line(f"{number:7} cases  {test}")
+
+
+@pytest.fixture(autouse=True)
+def compiled_cheaply(request):
+    """In some folders, programs of one test are compiled without optimisations; fixtures of wider scope are not."""
+    cheaply = request.path.parent.name in COMPILED_CHEAPLY and not request.node.get_closest_marker("slow")
+    jax.config.update("jax_disable_most_optimizations", cheaply)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ def baseline():
     from iclab.bench.torch_mamba import TorchMamba
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # several threads wait for each other wherever another process has a core
     return TorchMamba(torch, training_prompts(), 128, 0.1)
 
 
@@ -53,7 +54,8 @@ def test_training_lowers_the_baselines_loss(baseline):
 
 @pytest.mark.slow
 def test_the_report_has_its_fields(capsys, monkeypatch):
-    monkeypatch.setattr("iclab.bench.compare.ENSEMBLE", 4)
+    for name, value in (("ENSEMBLE", 4), ("STEPS", 100), ("TORCH_STEPS", 5), ("cores", lambda: 1)):
+        monkeypatch.setattr(f"iclab.bench.compare.{name}", value)
     monkeypatch.setattr("iclab.bench.torch_mamba.TorchMamba.compiled_step", lambda self: self.step)
     assert main(["bench", "--json", "--rounds", "1"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -20,6 +20,10 @@ from iclab.training import Run, Training, train_many
 ENSEMBLE = 32
 BATCH = 128
 RATE = 0.1
+STEPS = 1000
+"""Steps of a training that is timed."""
+TORCH_STEPS = 200
+"""Steps of PyTorch that are timed."""
 
 
 def compare(rounds: int = 5, say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
@@ -35,10 +39,10 @@ def compare(rounds: int = 5, say: Callable[[str], None] = lambda text: None) -> 
     baseline = TorchMamba(torch, prompts, BATCH, RATE)
     compiled = TorchMamba(torch, prompts, BATCH, RATE).compiled_step()
     run = Run(model=GatedAttention(), prompts=prompts,
-              training=Training(steps=1000, batch_size=BATCH, learning_rate=RATE, record_every=500))
+              training=Training(steps=STEPS, batch_size=BATCH, learning_rate=RATE, record_every=500))
     contenders = {
-        "eager": _torch_timer(baseline.step, 200),
-        "compile": _torch_timer(compiled, 200),
+        "eager": _torch_timer(baseline.step, TORCH_STEPS),
+        "compile": _torch_timer(compiled, TORCH_STEPS),
         "single": _train_timer([run]),
         "independent_32": _train_timer([run.seeded(seed) for seed in range(ENSEMBLE)]),
         "shared_32": _train_timer([replace(run, init_seed=seed) for seed in range(ENSEMBLE)]),
