@@ -22,6 +22,7 @@ def classifier_predictor(classifier: Any) -> Callable[[Prompt], Float[np.ndarray
     only gets that label.
     """
     from sklearn.base import clone
+    from threadpoolctl import threadpool_limits
 
     def score(x: np.ndarray, y: np.ndarray) -> float:
         examples, labels, query = x[:-1], y[:-1], x[-1:]
@@ -39,7 +40,8 @@ def classifier_predictor(classifier: Any) -> Callable[[Prompt], Float[np.ndarray
 
     def predict(batch: Prompt) -> Float[np.ndarray, " batch"]:
         x, y = np.asarray(batch.x, float), np.asarray(batch.y)
-        return np.array([score(x[i], y[i]) for i in range(len(y))])
+        with threadpool_limits(1):  # fits are tiny: several threads would only wait for each other
+            return np.array([score(x[i], y[i]) for i in range(len(y))])
 
     return predict
 
