@@ -7,6 +7,7 @@ import time
 import jax
 
 from iclab import Classification, GatedAttention
+from iclab.models import forward
 from iclab.training import Run
 from iclab.training.sgd import begin
 
@@ -16,7 +17,7 @@ if __name__ == "__main__":
         prompts = Classification(prompt_length=examples, outlier_fraction=0.4)
         params = begin(Run(model=model, prompts=prompts)).params
         prompt = jax.tree.map(lambda field: field[0], prompts.sample(0, 1))
-        read = jax.jit(lambda params, prompt, model=model: model(params, prompt)[0])
+        read = jax.jit(lambda params, prompt, model=model: forward(model, params, prompt)[0])
         read(params, prompt).block_until_ready()
         began = time.perf_counter()
         output = float(read(params, prompt))

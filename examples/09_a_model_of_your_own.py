@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from iclab import Classification, LabelEmbedding, Run, Training, measure_error, replace, train
-from iclab.specs import number, part, spec
+from iclab.specs import number, part, require_range, spec
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
 
@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     scores: jax.Array
 
 
-@spec
+@spec(part="model")
 class KernelVote:
     """`F = sum_i y_i softmax_i(-|W (x_i - x_query)|^2)`, W trained."""
 
@@ -29,19 +29,18 @@ class KernelVote:
     embedding: LabelEmbedding = part(default_factory=LabelEmbedding)
     """How labels enter the columns."""
 
+    def check(self) -> None:
+        require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
+
     def init(self, key: jax.Array, dimension: int) -> jax.Array:
         """Weights before training."""
         return self.init_scale * jnp.eye(dimension)
 
     def apply(self, W: jax.Array, columns: jax.Array) -> tuple[jax.Array, Seen]:
         """The output for one prompt's query, and what led to it; batches are vmap's business."""
-        x, y = columns[:, :len(W)], columns[:, len(W)]
+        x, y = columns[:, :-1], columns[:, -1]
         scores = jax.nn.softmax(-jnp.square((x[:-1] - x[-1]) @ W.T).sum(axis=1))
         return scores @ y[:-1], Seen(jnp.append(scores, 0.0)[None])
-
-    def __call__(self, params: jax.Array, prompt: Any) -> tuple[jax.Array, Seen]:
-        """`apply` through the embedding."""
-        return self.apply(params, self.embedding.columns(prompt))
 
 
 def main() -> dict[float, float]:

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 from iclab import GatedAttention, Prompt, Run, Training, measure_error, replace, train_many
 from iclab.prompts.context import Family
 from iclab.prompts.randomness import as_key
-from iclab.specs import number, spec
+from iclab.specs import number, require_range, spec
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
 
 
-@spec
+@spec(part="prompts")
 class Halfspaces(Family):
     """x is Gaussian, the label is the side of a random plane on which it lies."""
 
@@ -26,6 +26,9 @@ class Halfspaces(Family):
     """Examples in a prompt."""
     wrong_fraction: float = number(default=0.0)
     """Share of the examples whose label is wrong."""
+
+    def check(self) -> None:
+        require_range(self, "wrong_fraction", 0, 1)
 
     def bits(self, key: Any, batch: int) -> jax.Array:
         """The randomness of a batch: the plane, the inputs, and a number that decides who lies."""

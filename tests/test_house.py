@@ -17,8 +17,9 @@ from iclab.specs import field_help
 from iclab.training import Run, Training
 
 SOURCE = Path(iclab.__file__).parent
-ORDER = ["errors", "limits", "inputs", "parallel", "specs", "fields", "notation", "prompts", "models", "probes",
-         "training", "theory", "runs", "figures", "papers", "report", "bench", "commands", "cli"]
+ORDER = ["errors", "registry", "limits", "inputs", "parallel", "specs", "fields", "notation", "prompts", "models",
+         "probes", "training", "conformance", "theory", "runs", "figures", "papers", "report", "bench", "commands",
+         "cli"]
 FILES = sorted(SOURCE.rglob("*.py"))
 SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
          ChainEmbedding, Training, Run]

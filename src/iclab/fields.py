@@ -9,7 +9,7 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date, time
 from functools import cache, partial
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from iclab import registry
 from iclab.errors import IclabError, SpecError, shown
 from iclab.specs import replace, to_json
 
@@ -36,23 +37,31 @@ def import_function(text: str, name: str) -> Callable[..., Any]:
     theirs = IclabError(f"{name} must be a function of your own or of a package, got {text!r}, which is Python's own")
     if _is_standard(module):
         raise theirs
+    rule = "be a function that can be imported as module:name"
+    function: Any = import_module(module, name, text, rule)
+    try:
+        for part in attribute.split("."):
+            function = getattr(function, part)
+    except AttributeError as error:
+        raise IclabError(f"{name} must {rule}, got {text!r} (AttributeError: {error})") from None
+    if not callable(function):
+        raise IclabError(f"{name} must {rule}, got {text!r}, which is not one")
+    if _of_python(function):
+        raise theirs
+    return function
+
+
+def import_module(module: str, name: str, text: str | None = None, rule: str = "be a module that can be imported"
+                  ) -> types.ModuleType:
+    """A user's module, which may lie in the working directory; `name`, `text` and `rule` are for errors."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as with python -m
     try:
-        found = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        return importlib.import_module(module)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's module may fail in any way while it is imported, or call exit()
-        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r} "
-                         f"({type(error).__name__}: {error})") from None
-    if not callable(found):
-        raise IclabError(f"{name} must be a function that can be imported as module:name, got {text!r}, which is not "
-                        "one")
-    if _of_python(found):
-        raise theirs
-    return found
+        raise IclabError(f"{name} must {rule}, got {text or module!r} ({type(error).__name__}: {error})") from None
 
 
 def _of_python(function: Callable[..., Any]) -> bool:
@@ -147,11 +156,10 @@ def _words(allowed: tuple[Any, ...]) -> str:
     return " or ".join(said) or "a value of its type"
 
 
-def with_fields(spec: Any, changes: Mapping[str, Any], classes: Mapping[str, Sequence[type]] | None = None,
-                prefix: str = "") -> Any:
+def with_fields(spec: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:
     """The spec with the fields at these paths changed, each checked; an error names the whole path.
 
-    `part.kind` makes the part anew, as a spec of the class of that name among `classes[part]`.
+    `part.kind` makes the part anew, as a spec of the registered kind of that name.
     """
     here: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
@@ -168,21 +176,25 @@ def with_fields(spec: Any, changes: Mapping[str, Any], classes: Mapping[str, Seq
         hint_of(spec, name)
         part = here.get(name, getattr(spec, name))
         if KIND in below:
-            part = _class(below.pop(KIND), f"{prefix}{name}.{KIND}", (classes or {}).get(name, ()))()
+            part = of_kind(name, below.pop(KIND), f"{prefix}{name}.{KIND}")
         if not dataclasses.is_dataclass(part):
             raise SpecError(f"{prefix}{name}.{next(iter(below))}: {name} has no fields of its own")
-        here[name] = with_fields(part, below, classes, f"{prefix}{name}.")
+        here[name] = with_fields(part, below, f"{prefix}{name}.")
     try:
         return replace(spec, **here)
     except SpecError as error:
         raise SpecError(f"{prefix}{error}" if not str(error).startswith(prefix) else str(error)) from None
 
 
-def _class(name: Any, path: str, classes: Sequence[type]) -> type:
-    for cls in classes:
-        if cls.__name__ == name:
-            return cls
-    raise SpecError(f"{path} must be one of {', '.join(cls.__name__ for cls in classes)}, got {name!r}")
+def of_kind(part: str, name: Any, path: str) -> Any:
+    """A spec of the registered kind of that name, every field at its default; `path` is what an error calls it."""
+    if part not in registry.GROUPS:
+        raise SpecError(f"{path}: {part} has one kind only")
+    cls = registry.kind(part, name, path)
+    try:
+        return cls()
+    except TypeError:
+        raise SpecError(f"{path} must be a kind whose fields all have defaults, got {name!r}") from None
 
 
 def flat(spec: Any, prefix: str = "") -> dict[str, Any]:
@@ -191,7 +203,7 @@ def flat(spec: Any, prefix: str = "") -> dict[str, Any]:
     for field in dataclasses.fields(spec):
         value, path = getattr(spec, field.name), prefix + field.name
         if dataclasses.is_dataclass(value):
-            found[f"{path}.{KIND}"] = type(value).__name__
+            found[f"{path}.{KIND}"] = registry.word(type(value))
             found |= flat(value, f"{path}.")
         else:
             found[path] = to_json(value)

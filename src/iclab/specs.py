@@ -15,11 +15,12 @@ import typing
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 import jax
 import numpy as np
 
+from iclab import registry
 from iclab.errors import SpecError, require
 from iclab.limits import LARGEST
 
@@ -54,11 +55,24 @@ def part(*, default_factory: Callable[[], Any]) -> Any:
     return dataclasses.field(default_factory=default_factory, metadata={"leaf": True})
 
 
+@overload
+def spec(cls: type[T]) -> type[T]: ...
+@overload
+def spec(*, part: str) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, kw_only_default=True,
                      field_specifiers=(number, array, rows, coded, part, dataclasses.field))
-def spec(cls: type[T]) -> type[T]:
-    """Make a class a frozen keyword-only dataclass and a pytree; `check`, if defined, runs on concrete values."""
+def spec(cls: type[T] | None = None, *, part: str | None = None) -> Any:
+    """Make a class a frozen keyword-only dataclass and a pytree; `check`, if defined, runs on concrete values.
 
+    `@spec(part="model")` also enters it into the registry, as a kind of this part of a run: files and options can then
+    name it (`iclab.registry`).
+    """
+    if cls is None:
+        return lambda cls: _made(cls, part)
+    return _made(cls, part)
+
+
+def _made(cls: type[T], part_: str | None) -> type[T]:
     def __post_init__(self: Any) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -79,6 +93,8 @@ def spec(cls: type[T]) -> type[T]:
         _register_coded(made, leaves, structure, codes)
     else:
         jax.tree_util.register_dataclass(made, data_fields=leaves, meta_fields=structure)
+    if part_ is not None:
+        registry.enter(part_, made)
     return made
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from iclab import Chain, ChainAttention, ChainEmbedding, GatedAttention, SpecError, replace
+from iclab.models import forward
 from iclab.models.chain_attention import ChainParams
 
 PROMPTS = Chain(dimension=9, patterns=6, prompt_length=4)
@@ -32,8 +33,8 @@ def test_the_formula_values_and_gradients(float64, key_positions):
     model = ChainAttention(key_positions=key_positions)
     W = np.random.default_rng(0).normal(size=(2 * D + K, 2 * D + K))
     batch = PROMPTS.sample(0, 18)
-    apply = jax.jit(lambda W, prompt: model(ChainParams(W), prompt))
-    gradient = jax.jit(jax.grad(lambda W, prompt: model(ChainParams(W), prompt)[0].sum()))
+    apply = jax.jit(lambda W, prompt: forward(model, ChainParams(W), prompt))
+    gradient = jax.jit(jax.grad(lambda W, prompt: forward(model, ChainParams(W), prompt)[0].sum()))
     for i in (0, 17):
         prompt = jax.tree.map(lambda field, i=i: np.asarray(field[i]), batch)
         output, seen = apply(W, prompt)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from iclab import Classification, GatedAttention, LabelEmbedding, SpecError, replace
+from iclab.models import forward
 
 PROMPTS = Classification(outlier_fraction=0.4)
 
@@ -19,13 +20,13 @@ def test_the_output_is_the_sum_of_gated_scores():
     model = GatedAttention()
     params = model.init(jax.random.key(0), 30)
     prompt = one_prompt()
-    output, seen = model(params, prompt)
+    output, seen = forward(model, params, prompt)
     np.testing.assert_allclose(output, np.sum(seen.gates[0] * seen.scores[0] * np.asarray(prompt.y)), rtol=1e-5)
 
 
 def test_gates_of_mamba_sum_to_less_than_one():
     params = GatedAttention().init(jax.random.key(1), 30)
-    _, seen = GatedAttention()(params, one_prompt())
+    _, seen = forward(GatedAttention(), params, one_prompt())
     assert 0 < float(seen.gates.sum()) < 1
 
 
@@ -34,12 +35,13 @@ def test_one_layer_needs_only_the_label_channels_gate():
     params = own.init(jax.random.key(2), 30)
     label_gate = params[0].gate._replace(w=params[0].gate.w[-1:])
     alone = (params[0]._replace(gate=label_gate),)
-    np.testing.assert_allclose(own(params, one_prompt())[0], shared(alone, one_prompt())[0], rtol=1e-6)
+    mine, theirs = forward(own, params, one_prompt())[0], forward(shared, alone, one_prompt())[0]
+    np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
 def test_the_linear_member_is_mamba_with_its_gate_at_one():
     params = GatedAttention(member="linear").init(jax.random.key(0), 30)
-    _, seen = GatedAttention(member="linear")(params, one_prompt())
+    _, seen = forward(GatedAttention(member="linear"), params, one_prompt())
     np.testing.assert_array_equal(seen.gates, 1.0)
 
 
@@ -47,8 +49,9 @@ def test_a_vector_label_scales_the_output_as_it_must():
     scalar, vector = GatedAttention(member="linear"), GatedAttention(member="linear",
                                                                       embedding=LabelEmbedding(size=4, norm=3.0))
     prompt = one_prompt()
-    ours = vector(vector.init(jax.random.key(0), 30), prompt)[0]
-    np.testing.assert_allclose(ours, 9.0 * scalar(scalar.init(jax.random.key(0), 30), prompt)[0], rtol=1e-5)
+    ours = forward(vector, vector.init(jax.random.key(0), 30), prompt)[0]
+    plain = forward(scalar, scalar.init(jax.random.key(0), 30), prompt)[0]
+    np.testing.assert_allclose(ours, 9.0 * plain, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("changes", "message"), [

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from iclab.models import forward
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
@@ -62,7 +63,7 @@ def as_columns(run: Run, drawn: Any) -> tuple[int, list[list[float]]]:
 
 @jax.jit
 def _read(model: Any, params: Any, prompts: Any) -> Any:
-    return jax.vmap(model, in_axes=(None, 0))(params, prompts)
+    return jax.vmap(lambda prompt: forward(model, params, prompt))(prompts)
 
 
 def in_python(model: Any, params: Any, prompts: Any, precise: bool = True) -> Any:

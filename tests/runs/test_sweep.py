@@ -134,7 +134,7 @@ def test_a_file_says_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ("[grid]", "[gird]", "a sweep file's key must be one of name, seeds"),
+    ("[grid]", "[gird]", "a sweep file's key must be one of name, import, seeds"),
     ("model.member = \"mamba\"", "model.membr = \"mamba\"", "GatedAttention has no field 'membr'"),
     ("test.outlier_scale = [2, 6.0]", "test.outlier_scale = []", "grid.test.outlier_scale must be a list of at least"),
     ("[2, 6.0]", "[2, \"six\"]", "test.outlier_scale must be a number, got 'six'"),
@@ -163,8 +163,8 @@ def test_a_file_says_the_same(tmp_path):
     ("[2, 6.0]", "[2, 2.0]", "grid.test.outlier_scale must have every value once"),
     ("training.steps = 40", "prompts.outlier_fraction = { from = 0.0, to = 0.5, count = 2 }", "must be a number"),
     ("training.steps = 40", "prompts.outlier_scale = 2020-01-01", "prompts.outlier_scale must be a number"),
-    ("training.steps = 40", "prompts.kind = \"Training\"", "prompts.kind must be one of Classification"),
-    ("training.steps = 40", "model.kind = [\"GatedAttention\"]", "model.kind must be one of GatedAttention"),
+    ("training.steps = 40", "prompts.kind = \"Training\"", "prompts.kind must be one of chain, classification"),
+    ("training.steps = 40", "model.kind = [\"GatedAttention\"]", "model.kind must be one of chain_attention"),
     ("training.steps = 40", "init_seed = 7", "base.init_seed must not be given"),
     ("test_prompts = 500", "test_prompts = true", "test_prompts must be a whole number >= 1"),
     ("test_prompts = 500", "reseed = [\"init\"]", "reseed must be one of both, init, data"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from iclab import replace, train, train_many
+from iclab.models.forward import reader
 from iclab.training.sgd import AHEAD, Loop, begin, fill, step_keys, stretch
 
 
@@ -72,7 +73,8 @@ def test_progress_reaches_the_whole(mixed_runs):
 
 def test_memory_does_not_grow_with_steps(tiny_run):
     def temporary(steps):
-        batch = fill(tiny_run.prompts, tiny_run.model.embedding, tiny_run.training.batch_size, step_keys(0, 0, AHEAD))
+        embedding = reader(tiny_run.model, tiny_run.prompts.dimension)
+        batch = fill(tiny_run.prompts, embedding, tiny_run.training.batch_size, step_keys(0, 0, AHEAD))
         loop, keys = Loop(begin(tiny_run), *batch), step_keys(0, AHEAD, steps)
         compiled = jax.jit(lambda loop, keys: stretch(tiny_run, loop, keys)).lower(loop, keys).compile()
         return compiled.memory_analysis().temp_size_in_bytes

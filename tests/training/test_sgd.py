@@ -8,6 +8,7 @@ import optax
 import pytest
 
 from iclab import SpecError, Training, load_checkpoint, replace, save_checkpoint, train
+from iclab.models import forward
 from iclab.training.losses import hinge
 from iclab.training.sgd import begin, step_keys
 
@@ -21,7 +22,7 @@ def by_hand(run):
     keys = step_keys(run.data_seed, 0, run.training.steps)
 
     def mean_loss(params, batch):
-        outputs, _ = jax.vmap(run.model, in_axes=(None, 0))(params, batch)
+        outputs, _ = jax.vmap(lambda prompt: forward(run.model, params, prompt))(batch)
         return jax.vmap(hinge)(outputs, batch.label).mean()
 
     slope, update = jax.jit(jax.value_and_grad(mean_loss)), jax.jit(rule.update)

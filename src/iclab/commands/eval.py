@@ -2,37 +2,70 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from iclab import registry
+from iclab.commands.kinds import add_import, import_named
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
-from iclab.errors import IclabError
 from iclab.probes import bayes_predictor, information_floor, measure_error
+from iclab.probes.chains import chain_errors
+from iclab.probes.reference import HasBayes, HasFloor
 from iclab.prompts import Classification
-from iclab.training import load_checkpoint
+from iclab.specs import replace
+from iclab.training import Trained, load_checkpoint
 
 
 def main(arguments: list[str]) -> None:
     """Measure the error on test prompts: those of training, with the options given."""
+    import_named("eval", arguments)
+    # The fields of the test are those of the checkpoint's prompts, which stands first or after options.
+    given = [argument for argument in arguments if not argument.startswith("-") and Path(argument).is_file()]
+    trained = load_checkpoint(given[0]) if given else None
     parser = Parser("eval", "Measure the error of a checkpoint on fresh prompts. Test prompts are those of training "
                             "unless options change them.")
     parser.add_argument("checkpoint", help="a file that `iclab train` saved")
     parser.add_argument("--count", type=int, default=10_000, metavar="INT", help="test prompts [default: 10000]")
     parser.add_argument("--seed", type=int, default=0, metavar="INT", help="seed of the test prompts [default: 0]")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    add_spec(parser, Classification(), "test.", otherwise="as in training")
+    add_import(parser)
+    add_spec(parser, Classification() if trained is None else trained.run.prompts, "test.", otherwise="as in training")
     options = vars(parser.parse_args(arguments))
-    trained = load_checkpoint(options["checkpoint"])
-    if getattr(trained.run.prompts, "kind", "labels") != "labels":
-        raise IclabError(f"checkpoint must hold a model that predicts labels, got {options['checkpoint']!r}, which "
-                         f"reads "
-                         "chains; iclab.chain_errors measures it")
-    test = read_spec(trained.run.prompts, options, "test.")
+    if trained is None or options["checkpoint"] != given[0]:
+        trained = load_checkpoint(options["checkpoint"])
+    chains = trained.run.prompts.speaks_of == "chain"
+    start = replace(trained.run.prompts, partly_solved=False) if chains else trained.run.prompts
+    test = read_spec(start, options, "test.")
     if test.dimension != trained.run.prompts.dimension:
         parser.error(f"test.dimension must be that of the model, {trained.run.prompts.dimension}, got {test.dimension}")
-    rate = measure_error(trained, test, count=options["count"], seed=options["seed"])
-    bayes = measure_error(bayes_predictor(test), test, count=options["count"], seed=options["seed"])
-    floor = information_floor(test)
+    measured = (chain_rates if chains else label_rates)(trained, test, options["count"], options["seed"])
     if options["json"]:
-        print(to_text({**rate._asdict(), "floor": floor, "bayes": bayes.error, "status": trained.status}))
+        print(to_text({**measured, "status": trained.status}))
         return
-    print(f"error {rate.error:.4f} [{rate.low:.4f}, {rate.high:.4f}]  hinge {rate.hinge:.4f}  floor {floor:.4f}  "
-          f"Bayes {bayes.error:.4f}  ({rate.prompts} prompts, model {trained.status})")
+    low, high, count = measured.pop("low", None), measured.pop("high", None), measured.pop("prompts")
+    texts = [f"{WORDS[name]} {value:.4f}" for name, value in measured.items()]
+    if low is not None:
+        texts[0] += f" [{low:.4f}, {high:.4f}]"
+    print("  ".join(texts) + f"  ({count} prompts, {registry.word(type(trained.run.model))} {trained.status})")
+
+
+WORDS = {"error": "error", "hinge": "hinge", "floor": "floor", "bayes": "Bayes", "cot": "chain of thought",
+         "cot_answer": "its last step", "icl": "at once", "vote": "vote step by step", "vote_icl": "vote at once"}
+
+
+def label_rates(trained: Trained, test: Any, count: int, seed: int) -> dict[str, Any]:
+    """The error of a model that predicts labels, and what the prompt allows where that is known."""
+    rates: dict[str, Any] = measure_error(trained, test, count=count, seed=seed)._asdict()
+    if isinstance(test, HasFloor):
+        rates["floor"] = information_floor(test)
+    if isinstance(test, HasBayes):
+        rates["bayes"] = measure_error(bayes_predictor(test), test, count=count, seed=seed).error
+    return rates
+
+
+def chain_rates(trained: Trained, test: Any, count: int, seed: int) -> dict[str, Any]:
+    """Errors of a model that reads chains, step by step and at once, beside those of the ideal vote."""
+    errors = chain_errors([trained], [test], [test.prompt_length], count=count, seed=seed)
+    names = ("cot", "cot_answer", "icl", "vote", "vote_icl")
+    return {**{name: float(getattr(errors, name)[0, 0, 0]) for name in names}, "prompts": count}

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from iclab import registry
+from iclab.commands.kinds import add_kinds, default_run
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
 from iclab.commands.progress import bar
 from iclab.errors import shown
 from iclab.runs.store import check_writable
 from iclab.specs import replace, to_json
-from iclab.training import Run, Trained, load_checkpoint, save_checkpoint, train
+from iclab.training import Trained, load_checkpoint, save_checkpoint, train
 
 SAVE_EVERY = 5.0
 
@@ -29,10 +31,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--resume", default=None, metavar="FILE", help="go on from this checkpoint; only "
                         "--training.steps may be given beside it")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    default = Run()
+    default = default_run("train", arguments)
+    add_kinds(parser)
     add_spec(parser, default)
     options = vars(parser.parse_args(arguments))
     out, resume, as_json = Path(options.pop("out")), options.pop("resume"), options.pop("json")
+    options.pop("import", None)
     start = None
     if resume is None:
         run = read_spec(default, options)
@@ -64,7 +68,7 @@ def main(arguments: list[str]) -> None:
             saved = time.monotonic()
 
     try:
-        with bar(run.model.member) as progress:
+        with bar(registry.word(type(run.model))) as progress:
             trained = train(run, start=start, progress=progress, recorded=recorded)
     except KeyboardInterrupt:
         if not latest:

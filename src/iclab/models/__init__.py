@@ -1,11 +1,12 @@
-"""Models: `init(key, dimension) -> params`, `model(params, prompt) -> (output, intermediates)`, for one prompt."""
+"""Models: `init(key, dimension) -> params`, `apply(params, columns) -> (output, intermediates)`, for one prompt."""
 
 from iclab.models.chain_attention import ChainAttention
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding
+from iclab.models.forward import forward
 from iclab.models.gated_attention import GatedAttention, Intermediates
 from iclab.models.gates import MEMBERS
 from iclab.models.gpt2 import GPT2
 from iclab.models.softmax_mlp import SoftmaxMLP
 
 __all__ = ["GPT2", "MEMBERS", "ChainAttention", "ChainEmbedding", "GatedAttention", "Intermediates", "LabelEmbedding",
-           "SoftmaxMLP"]
+           "SoftmaxMLP", "forward"]

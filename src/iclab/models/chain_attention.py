@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from iclab.models.embedding import ChainEmbedding, aligned
+from iclab.models.embedding import ChainEmbedding
 from iclab.specs import number, part, require_range, spec
 
 BLOCK = 2**13
@@ -34,7 +34,7 @@ class ChainSeen(NamedTuple):
     """Attention of the query on every column; 0 on itself, which stands outside the sum."""
 
 
-@spec
+@spec(part="model")
 class ChainAttention:
     """`F = sum_i W_V p~_i softmax_i(p~_i^T W p~_query)` over all columns but the query's own (li2024cot, eq. 2).
 
@@ -43,6 +43,8 @@ class ChainAttention:
     instead of 0.003).
     """
 
+    usual_training: ClassVar[dict[str, Any]] = {"learning_rate": 10.0, "loss": "squared", "batch_size": 60,
+                                                "steps": 2000}
     key_positions: bool = True
     """Whether the columns that are attended to carry the position code."""
     init_scale: float = number(default=0.01)
@@ -76,8 +78,7 @@ class ChainAttention:
              own: Float[Array, "own width"]) -> tuple[Float[Array, " dimension"], Float[Array, " columns+own-1"]]:
         """The output for the last of the query's own columns, and its attention on all before; of the context only
         what is present counts. In two parts, so that many queries can be asked of one context in one product."""
-        W = aligned(params.W, context.shape[1], rows=True)
-        asked = W @ own[-1]
+        asked = params.W @ own[-1]
         if not self.key_positions:
             asked = asked.at[self.embedding.code(params.W.shape[0])].set(0.0)
         logits = jnp.where(present, context @ asked, -jnp.inf)
@@ -89,7 +90,3 @@ class ChainAttention:
         if len(own) > 1:
             output = output + attention[len(context):] @ own[:-1]
         return output[self.embedding.answer(params.W.shape[0])], attention
-
-    def __call__(self, params: ChainParams, prompt: Any) -> tuple[Float[Array, " dimension"], ChainSeen]:
-        """`apply` on one prompt through the model's embedding."""
-        return self.apply(params, self.embedding.columns(prompt))

@@ -9,32 +9,15 @@ from jaxtyping import Array, Bool, Float
 
 from iclab.specs import number, require_count, require_range, spec
 
-ALIGNMENT = 8
 
-
-def aligned(weights: Float[Array, "rows width"], width: int, rows: bool = False) -> Float[Array, "padded width"]:
-    """Weights for columns of this width: without the coordinates that are 0 in every column and left out of them, with
-    zeros for the filled-up ones, and for those of their rows where these are coordinates too."""
-    extra = width - weights.shape[1]
-    if extra <= 0:
-        return weights[:, :width]
-    return jnp.pad(weights, ((0, extra if rows else 0), (0, extra)))
-
-
-def filled(*parts: Float[Array, "columns _"]) -> Float[Array, "columns width"]:
-    """Columns made of some parts, filled up with zeros."""
-    rest = -sum(part.shape[1] for part in parts) % ALIGNMENT
-    return jnp.concatenate([*parts, jnp.zeros((parts[0].shape[0], rest), parts[0].dtype)], axis=1)
-
-
-@spec
+@spec(part="embedding")
 class LabelEmbedding:
     """Columns `p_i = (x_i, y_i q)`, the query's `(x_query, 0)`; q points along the first of `size` label coordinates.
 
     `size` 1, `norm` 1 is the scalar label of the mamba paper; the icl and selectors papers use a vector q.
     """
 
-    kind = "labels"
+    speaks_of = "labels"
     size: int = 1
     """d_Y: label coordinates."""
     norm: float = number(default=1.0)
@@ -61,15 +44,12 @@ class LabelEmbedding:
         return output * self.norm
 
     def columns(self, prompt: Any) -> Float[Array, "tokens width"]:
-        """The prompt as the model reads it, one row a column of the paper's matrix P.
-
-        Label coordinates after the first are 0 in every column, and left out. Zeros fill the width up to a multiple of
-        8: products with rows of 31 numbers take half as long again as with 32.
-        """
-        return filled(prompt.x, (prompt.y * self.norm)[:, None])
+        """The prompt as the model reads it, one row for each column of the paper's matrix P."""
+        labels = jnp.where(jnp.arange(self.size) == 0, (prompt.y * self.norm)[:, None], 0.0)
+        return jnp.concatenate([prompt.x, labels], axis=1)
 
 
-@spec
+@spec(part="embedding")
 class ChainEmbedding:
     """Columns `(x; y; c_k)`: the input of a step, its output, and a position code that says which step it is.
 
@@ -77,7 +57,7 @@ class ChainEmbedding:
     (li2024cot, section 2.1 and W_V). A column without a step is all zeros.
     """
 
-    kind = "chain"
+    speaks_of = "chain"
     steps: int = 3
     """K: steps of a chain."""
     norm: float = number(default=1.0)
@@ -110,6 +90,6 @@ class ChainEmbedding:
         return output
 
     def columns(self, prompt: Any) -> Float[Array, "columns width"]:
-        """The prompt as the model reads it, one row a column of the paper's matrix P; filled up with zeros."""
+        """The prompt as the model reads it, one row for each column of the paper's matrix P."""
         code = jnp.where(prompt.step[:, None] == jnp.arange(self.steps), self.norm, 0.0)
-        return filled(prompt.x, prompt.y, code.astype(prompt.x.dtype))
+        return jnp.concatenate([prompt.x, prompt.y, code.astype(prompt.x.dtype)], axis=1)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from iclab.errors import require
 from iclab.limits import DEEPEST
-from iclab.models.embedding import ChainEmbedding, LabelEmbedding, aligned
+from iclab.models.embedding import ChainEmbedding, LabelEmbedding
 from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
 from iclab.models.gates import MEMBERS, GateParams, gate_count, gates, init_gate
 from iclab.specs import number, part, require_choice, require_count, require_range, spec
@@ -33,14 +33,6 @@ class LayerParams(NamedTuple):
     gate: GateParams
 
 
-def _aligned(layer: LayerParams, width: int, on_keys: bool) -> LayerParams:
-    """Weights for columns of this width; gates are one for all channels, one a channel, or one a row of keys."""
-    w, channels = layer.gate.w, layer.W_B.shape[1]
-    w = aligned(w, width, rows=w.shape[0] == channels)
-    gate = layer.gate._replace(w=w if on_keys else w[:width])
-    return LayerParams(aligned(layer.W_B, width, rows=True), aligned(layer.W_C, width, rows=True), gate)
-
-
 class Intermediates(NamedTuple):
     """What a probe may look at, seen from the query, in every layer."""
 
@@ -48,7 +40,18 @@ class Intermediates(NamedTuple):
     gates: Float[Array, "layers tokens"]
 
 
-@spec
+class Seen(NamedTuple):
+    """One layer seen from the query."""
+
+    scores: Float[Array, " tokens"]
+    """p_i^T W_B^T W_C p_query."""
+    gates: Float[Array, " tokens"]
+    """G_{i,l+1}; its mean where a gate has a value for each row of keys."""
+    weights: Float[Array, " tokens"]
+    """Their product: how much of what token i says reaches the query."""
+
+
+@spec(part="model")
 class GatedAttention:
     """`F = sum_i G_{i,l+1} y_i p_i^T W_B^T W_C p_query`, read off the label coordinate of the query's column.
 
@@ -88,8 +91,8 @@ class GatedAttention:
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
         require_range(self, "retention", 0, 1, open_low=True)
         require_range(self, "temperature", 0, float("inf"), open_low=True, open_high=True)
-        require(not self.gate_per_channel or self.embedding.kind == "labels", "gate_per_channel", self.gate_per_channel,
-                "be false with chains: their output is read in many channels")
+        require(not self.gate_per_channel or self.embedding.speaks_of == "labels", "gate_per_channel",
+                self.gate_per_channel, "be false with chains: their output is read in many channels")
 
     def weight_count(self, dimension: int) -> int:
         """How many trainable numbers `init` makes."""
@@ -110,36 +113,29 @@ class GatedAttention:
     def apply(self, params: tuple[LayerParams, ...], columns: Float[Array, "tokens width"]
               ) -> tuple[Float[Array, "*answer"], Intermediates]:
         """The output for one prompt's query and what led to it."""
-        width = params[0].W_B.shape[1]
-        label = self.embedding.answer(width)
-        params = tuple(_aligned(layer, columns.shape[1], self.member == "gla") for layer in params)
+        label = self.embedding.answer(columns.shape[1])
         scale = 1.0 / columns.shape[0] if self.normalise else 1.0
         seen = []
         for layer in params[:-1]:
-            streams, scores = self.streams(layer, columns)
-            seen.append(self._query_view(streams, scores, label, width))
-            columns = columns + scale * self.sequence(streams)
-        streams, scores = self.streams(params[-1], columns)
-        seen.append(self._query_view(streams, scores, label, width))
-        if self.form == "sum":
-            output = jnp.einsum("i,i...->...", seen[-1][2], columns[:, label])
-        else:
-            output = self.sequence(streams)[-1, label]
-        output = self.embedding.readout(columns[-1, label] + scale * output)
-        return output, Intermediates(*(jnp.stack(part) for part in list(zip(*seen, strict=True))[:2]))
+            scores, streams = self.scores(layer, columns), self.streams(layer, columns)
+            seen.append(self.from_query(scores, streams, label))
+            columns = columns + scale * self.sequence(streams)  # P <- P + o
+        scores, streams = self.scores(params[-1], columns), self.streams(params[-1], columns)
+        seen.append(self.from_query(scores, streams, label))
+        y = columns[:, label]
+        F = seen[-1].weights @ y if self.form == "sum" else self.sequence(streams)[-1, label]
+        output = self.embedding.readout(y[-1] + scale * F)
+        return output, Intermediates(*(jnp.stack(parts) for parts in list(zip(*seen, strict=True))[:2]))
 
-    def __call__(self, params: tuple[LayerParams, ...], prompt: Any
-                 ) -> tuple[Float[Array, "*answer"], Intermediates]:
-        """`apply` on one prompt through the model's embedding."""
-        return self.apply(params, self.embedding.columns(prompt))
-
-    def streams(self, layer: LayerParams, columns: Float[Array, "tokens width"]
-                ) -> tuple[Streams, Float[Array, " tokens"]]:
-        """Keys, queries, values and gates of a layer; and the scores of all tokens with the query's column."""
+    def scores(self, layer: LayerParams, columns: Float[Array, "tokens width"]) -> Float[Array, " tokens"]:
+        """`p_i^T W_B^T W_C p_query` of every token."""
         # Forming W_B^T W_C once beats two products with every prompt.
-        scores = columns @ (columns[-1] @ (layer.W_C.T @ layer.W_B))
+        return columns @ (columns[-1] @ (layer.W_C.T @ layer.W_B))
+
+    def streams(self, layer: LayerParams, columns: Float[Array, "tokens width"]) -> Streams:
+        """Keys, queries, values and gates of a layer."""
         gate = gates(self.member, columns @ layer.gate.w.T, layer.gate.a, self.retention, self.temperature)
-        return Streams(columns @ layer.W_B.T, columns @ layer.W_C.T, columns, gate), scores
+        return Streams(columns @ layer.W_B.T, columns @ layer.W_C.T, columns, gate)
 
     def sequence(self, streams: Streams) -> Float[Array, "tokens width"]:
         """Outputs at every token, in the form that the spec asks for."""
@@ -147,8 +143,7 @@ class GatedAttention:
             return recurrence(streams)
         return chunked(streams, self.chunk) if self.form == "chunked" else direct_sum(streams)
 
-    def _query_view(self, streams: Streams, scores: Float[Array, " tokens"], label: Any, width: int
-                    ) -> tuple[Array, Array, Array]:
+    def from_query(self, scores: Float[Array, " tokens"], streams: Streams, label: Any) -> Seen:
         """Scores, gates and their product as seen from the query (the last token), on the label channel."""
         gate = streams.gates
         per_channel = gate.intake.shape[1] > 1
@@ -156,8 +151,7 @@ class GatedAttention:
         intake = gate.intake[:, label] if per_channel else gate.intake[:, 0]
         kept = reach(decay)
         if kept.shape[1] == 1:
-            weights = intake * kept[:, 0]
-            return scores, weights, weights * scores
+            G = intake * kept[:, 0]
+            return Seen(scores, G, G * scores)
         # A gate on the key axis has no single value; its mean over the axis is shown, the output uses all of it.
-        reached = jnp.einsum("ik,ik,k->i", kept, streams.keys, streams.queries[-1])
-        return scores, kept[:, :width].mean(axis=1), reached
+        return Seen(scores, kept.mean(axis=1), jnp.einsum("ik,ik,k->i", kept, streams.keys, streams.queries[-1]))

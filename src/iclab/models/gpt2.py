@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from iclab.errors import require
 from iclab.limits import DEEPEST
-from iclab.models.embedding import LabelEmbedding, aligned
-from iclab.prompts.context import Prompt
+from iclab.models.embedding import LabelEmbedding
 from iclab.specs import part, require_count, spec
 
 
@@ -79,7 +78,7 @@ def attend(block: Block, h: Float[Array, "tokens size"], heads: int, asked: int
     return jnp.einsum("hts,shd->thd", weights, v).reshape(asked, size) @ block.out.W + block.out.b, weights
 
 
-@spec
+@spec(part="model")
 class GPT2:
     """A small GPT-2 (li2024icl, section 5: 3 layers, 2 heads).
 
@@ -87,6 +86,8 @@ class GPT2:
     only positions that were trained; one longer than `positions` is refused.
     """
 
+    usual_training: ClassVar[dict[str, Any]] = {"learning_rate": 1e-3, "optimizer": "adam", "clip_norm": 1.0,
+                                                "batch_size": 64, "steps": 1000}
     layers: int = 3
     """Depth."""
     heads: int = 2
@@ -99,7 +100,7 @@ class GPT2:
     """How labels enter the columns."""
 
     def check(self) -> None:
-        require(self.embedding.kind == "labels", "embedding", type(self.embedding).__name__,
+        require(self.embedding.speaks_of == "labels", "embedding", type(self.embedding).__name__,
                 "be a LabelEmbedding: this model has one number to say")
         require_count(self, "layers", 1, below=DEEPEST)
         for field in ("heads", "size", "positions"):
@@ -125,8 +126,7 @@ class GPT2:
         """The output for one prompt's query and what led to it."""
         tokens = columns.shape[0]
         require(tokens <= self.positions, "prompt_length", tokens - 1, f"be below positions = {self.positions}")
-        read_in = aligned(params.read_in.W.T, columns.shape[1]).T
-        h = columns @ read_in + params.read_in.b + params.positions[self.positions - tokens:]
+        h = columns @ params.read_in.W + params.read_in.b + params.positions[self.positions - tokens:]
         h, scores, hidden = self.stream(params, h, asked=1)
         return h[-1] @ params.read_out.W[:, 0] + params.read_out.b[0], GPT2Seen(scores, hidden)
 
@@ -148,10 +148,6 @@ class GPT2:
         h, seen_last = layer(h, last, asked or tokens)
         scores, hidden = (jnp.concatenate([part, one[None]]) for part, one in zip(seen, seen_last, strict=True))
         return layer_norm(params.norm, h), scores, hidden
-
-    def __call__(self, params: GPT2Params, prompt: Prompt) -> tuple[Float[Array, ""], GPT2Seen]:
-        """`apply` on one prompt through the model's embedding."""
-        return self.apply(params, self.embedding.columns(prompt))
 
     def rows(self, params: GPT2Params) -> Float[Array, "neurons size"]:
         """What each neuron of each MLP reads, layer after layer; pruning goes by their norms."""

@@ -11,15 +11,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from iclab.errors import require
-from iclab.models.embedding import LabelEmbedding, aligned
-from iclab.prompts.context import Prompt
+from iclab.models.embedding import LabelEmbedding
 from iclab.specs import number, part, require_count, require_range, spec
 
 
@@ -41,7 +40,7 @@ class SoftmaxSeen(NamedTuple):
     """The neurons before their ReLU."""
 
 
-@spec
+@spec(part="model")
 class SoftmaxMLP:
     """`F = a^T relu(W_O sum_{i<=l} W_V p_i softmax_i((W_K p_i)^T W_Q p_query))`, a fixed.
 
@@ -51,6 +50,7 @@ class SoftmaxMLP:
     with which training fails).
     """
 
+    usual_training: ClassVar[dict[str, Any]] = {"learning_rate": 0.5, "steps": 1500}
     neurons: int = 100
     """m: neurons of the MLP."""
     attention_size: int | None = None
@@ -61,7 +61,7 @@ class SoftmaxMLP:
     """How labels enter the columns."""
 
     def check(self) -> None:
-        require(self.embedding.kind == "labels", "embedding", type(self.embedding).__name__,
+        require(self.embedding.speaks_of == "labels", "embedding", type(self.embedding).__name__,
                 "be a LabelEmbedding: this model has one number to say")
         require_count(self, "neurons", 2)
         if self.attention_size is not None:
@@ -85,17 +85,13 @@ class SoftmaxMLP:
     def apply(self, params: SoftmaxParams, columns: Float[Array, "tokens width"]) -> tuple[Float[Array, ""],
                                                                                         SoftmaxSeen]:
         """The output for one prompt's query and what led to it."""
-        W_Q, W_K, W_V = (aligned(weights, columns.shape[1]) for weights in params[:3])
+        W_Q, W_K, W_V, W_O = params
         context, query = columns[:-1], columns[-1]
         # Products of weights are formed once for all prompts of a batch.
         attention = jax.nn.softmax(context @ (query @ (W_Q.T @ W_K)))
-        hidden = (params.W_O @ W_V) @ (attention @ context)
+        hidden = (W_O @ W_V) @ (attention @ context)
         output = jax.nn.relu(hidden) @ self.second_layer()
         return output, SoftmaxSeen(jnp.append(attention, 0.0)[None], hidden)
-
-    def __call__(self, params: SoftmaxParams, prompt: Prompt) -> tuple[Float[Array, ""], SoftmaxSeen]:
-        """`apply` on one prompt through the model's embedding."""
-        return self.apply(params, self.embedding.columns(prompt))
 
     def second_layer(self) -> Float[Array, " m"]:
         """a: 1/m on the first half of the neurons, -1/m on the second."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iclab import papers
+from iclab import papers, registry
 from iclab.errors import IclabError, require
 from iclab.figures.plots import Plot, to_csv
 from iclab.papers.claims import Claim
@@ -139,8 +139,14 @@ def all_entries() -> dict[str, Entry]:
             entry = getattr(importlib.import_module(module.name), "ENTRY", None)
             if entry is not None:
                 found[entry.id] = dataclasses.replace(entry, module=module.name)
+    for entry in registry.added_entries():
+        if not isinstance(entry, Entry) or entry.id in found:
+            raise IclabError(f"an entry point of the group {registry.ENTRIES} must be an Entry with an id of its own, "
+                             f"got {getattr(entry, 'id', entry)!r}")
+        found[entry.id] = dataclasses.replace(entry, module=entry.run.__module__)
+    papers_first = [*SOURCES, *dict.fromkeys(entry.paper for entry in found.values())]
     return dict(sorted(found.items(), key=lambda item: (
-        list(SOURCES).index(item[1].paper), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
+        papers_first.index(item[1].paper), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
 
 
 def chosen_entries(ids: Sequence[str]) -> list[Entry]:

@@ -68,8 +68,7 @@ class Asked(NamedTuple):
 
 def check_test(run: Any, test: Any) -> None:
     """A test of a run on chains must speak of the chains that its model reads, and leave the query unsolved."""
-    kind = getattr(test, "kind", "labels")
-    require(kind == "chain", "test", type(test).__name__, "be chain prompts")
+    require(test.speaks_of == "chain", "test", type(test).__name__, "be chain prompts")
     require(not test.partly_solved, "partly_solved", test.partly_solved, "be false in a test")
     steps, dimension = run.model.embedding.steps, run.prompts.dimension
     require(test.reasoning_steps == steps, "reasoning_steps", test.reasoning_steps, f"be those of the model, {steps}")

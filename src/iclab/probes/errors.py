@@ -17,6 +17,7 @@ from scipy import stats
 
 from iclab.errors import SpecError, require
 from iclab.limits import require_test_size
+from iclab.models import forward
 from iclab.parallel import Compiled, each
 from iclab.prompts.context import Prompt
 from iclab.prompts.randomness import Key, as_key, fold
@@ -64,7 +65,7 @@ class Drawn(NamedTuple):
 
     def seen(self, model: Any, params: Any) -> Any:
         """The model's outputs on the batch, and its named intermediates."""
-        return jax.lax.map(lambda read: model.apply(params, model.embedding.columns(read)), self, batch_size=IN_CACHE)
+        return jax.lax.map(lambda prompt: forward(model, params, prompt), self, batch_size=IN_CACHE)
 
 
 class Interval(NamedTuple):

@@ -7,7 +7,7 @@ long prompt are a prompt of n examples.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,17 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from iclab.errors import require
+from iclab.models.forward import fitted, fitted_model, read, reader
 from iclab.parallel import Compiled, default_workers, each
 from iclab.prompts.chain import ChainPrompt
+
+
+@runtime_checkable
+class ReadsInParts(Protocol):
+    """A model that many queries can be asked of one context, without reading it again for each."""
+
+    def read(self, params: Any, context: Array, present: Array, own: Array) -> tuple[Array, Array]:
+        """The output for the last of the query's own columns, and its attention on all before."""
 
 
 class Columns(NamedTuple):
@@ -52,7 +61,8 @@ def chain_of_thought(model: Any, params: Any, prompt: ChainPrompt, vectors: Floa
                      lengths: tuple[int, ...]) -> Thought:
     """Decode one step to the nearest pattern, append it, go on (li2024cot, algorithm 2)."""
     K, examples = _shape(prompt)
-    context = model.embedding.columns(Columns(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
+    embedding = reader(model, prompt.x.shape[-1])
+    context = embedding.columns(Columns(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
     vectors = jnp.asarray(vectors)
 
     def think(present: Bool[Array, " columns"]) -> Thought:
@@ -61,7 +71,7 @@ def chain_of_thought(model: Any, params: Any, prompt: ChainPrompt, vectors: Floa
         nothing = jnp.zeros_like(prompt.x[-1])
         for k in range(K):
             own = Columns(jnp.stack(seen), jnp.stack([*seen[1:], nothing]), jnp.arange(k + 1))
-            output, attention = _ask(model, params, context, present, model.embedding.columns(own))
+            output, attention = _ask(model, params, context, present, embedding.columns(own), len(nothing))
             # The patterns are orthonormal: the nearest is the one with the largest product.
             answer = jnp.argmax(vectors @ output)
             step = jnp.concatenate([prompt.step[:-1], jnp.arange(k)])
@@ -81,12 +91,13 @@ def at_once(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, 
     K, examples = _shape(prompt)
     first = (prompt.step[:-1] == 0)[:, None]
     last = jnp.roll(prompt.y[:-1], -(K - 1), axis=0)
-    context = model.embedding.columns(Columns(jnp.where(first, prompt.x[:-1], 0.0), jnp.where(first, last, 0.0),
-                                              prompt.step[:-1]))
-    own = model.embedding.columns(Columns(prompt.x[-1:], jnp.zeros_like(prompt.x[-1:]), jnp.zeros(1, jnp.int32)))
+    embedding = reader(model, prompt.x.shape[-1])
+    context = embedding.columns(Columns(jnp.where(first, prompt.x[:-1], 0.0), jnp.where(first, last, 0.0),
+                                        prompt.step[:-1]))
+    own = embedding.columns(Columns(prompt.x[-1:], jnp.zeros_like(prompt.x[-1:]), jnp.zeros(1, jnp.int32)))
 
     def answer(present: Bool[Array, " columns"]) -> Int[Array, ""]:
-        return jnp.argmax(vectors @ _ask(model, params, context, present, own)[0])
+        return jnp.argmax(vectors @ _ask(model, params, context, present, own, prompt.x.shape[-1])[0])
 
     return jax.vmap(answer)(jnp.asarray(last_examples(examples, K, lengths)))
 
@@ -171,12 +182,15 @@ def _shape(prompt: ChainPrompt) -> tuple[int, int]:
 
 
 def _ask(model: Any, params: Any, context: Float[Array, "columns width"], present: Bool[Array, " columns"],
-         own: Float[Array, "own width"]) -> tuple[Float[Array, " dimension"], Float[Array, " columns+own-1"]]:
+         own: Float[Array, "own width"], dimension: int
+         ) -> tuple[Float[Array, " dimension"], Float[Array, " columns+own-1"]]:
     """The output for the query, and what the model gives each column before it."""
-    if hasattr(model, "read"):
-        return model.read(params, context, present, own)
+    if isinstance(model, ReadsInParts):
+        weights = fitted(model, params, context.shape[1])
+        return fitted_model(model, dimension).read(weights, context, present, own)
     # Absent columns are all zeros and stand in front: a state that is empty forgets nothing.
-    output, inside = model.apply(params, jnp.concatenate([jnp.where(present[:, None], context, 0.0), own]))
+    columns = jnp.concatenate([jnp.where(present[:, None], context, 0.0), own])
+    output, inside = read(model, params, columns, dimension)
     weight = inside.scores[-1] * inside.gates[-1] if hasattr(inside, "gates") else inside.scores[-1]
     return output, weight[:-1]
 

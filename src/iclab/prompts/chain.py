@@ -96,7 +96,7 @@ def mixtures_code(chain: Any, mixtures: Matrix | None) -> Float[np.ndarray, "dim
     return np.concatenate([rows, np.linalg.svd(rows)[2][len(rows):]])
 
 
-@spec
+@spec(part="prompts")
 class Chain(Family):
     """A distribution of K-step prompts: in the order of the task's patterns step k goes k places on (li2024cot, E).
 
@@ -125,7 +125,7 @@ class Chain(Family):
     """Orthonormal rows of coefficients over the training patterns: the patterns of a test; none: the patterns are the
     first axes."""
 
-    kind = "chain"
+    speaks_of = "chain"
 
     def check(self) -> None:
         for field, least in (("dimension", 1), ("patterns", 2), ("reasoning_steps", 1), ("prompt_length", 1)):

@@ -29,7 +29,7 @@ from iclab.prompts.tasks import Task, tasks_code
 from iclab.specs import coded, number, require_count, require_range, rows, spec
 
 
-@spec
+@spec(part="prompts")
 class Classification(Family):
     """A distribution of prompts `x = lam mu_j + kappa nu_k + [outlier] kappa_a v_s + noise`, labels by the task.
 

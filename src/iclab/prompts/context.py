@@ -76,6 +76,8 @@ class Family:
 
     dimension: int
     prompt_length: int
+    speaks_of = "labels"
+    """What is asked of a model, labels or a chain: only an embedding that speaks of the same can read it."""
 
     def prompt_bytes(self) -> int:
         """Bytes of one prompt: its inputs and labels."""

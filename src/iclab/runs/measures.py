@@ -39,7 +39,7 @@ def applies(name: str | Callable[..., Any], test: Any) -> bool:
     """Whether a quantity can be measured on such prompts."""
     if callable(name):
         return True
-    return name in OF_KIND[getattr(test, "kind", "labels")] and isinstance(test, NEEDS.get(name, object))
+    return name in OF_KIND[test.speaks_of] and isinstance(test, NEEDS.get(name, object))
 
 
 def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequence[str | Callable[..., Any]],

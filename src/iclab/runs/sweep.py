@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from iclab import registry
 from iclab.errors import SpecError, require
 from iclab.fields import flat, hint_of, is_number, kinds, with_fields
 from iclab.limits import MOST_PROMPTS
@@ -23,7 +24,6 @@ from iclab.runs.tracing import trace
 from iclab.runs.versions import code_version, modules_of
 from iclab.specs import canonical, function_name, replace
 from iclab.training import Run
-from iclab.training.checkpoint import PARTS
 
 RESEED = {"both": ("init_seed", "data_seed"), "init": ("init_seed",), "data": ("data_seed",)}
 TEST = "test."
@@ -107,7 +107,7 @@ class Trial:
 
     def fields(self) -> dict[str, Any]:
         """Every field of the run and the test by its path, as plain values."""
-        return flat(self.run) | {f"{TEST}kind": type(self.test).__name__} | flat(self.test, TEST)
+        return flat(self.run) | {f"{TEST}kind": registry.word(type(self.test))} | flat(self.test, TEST)
 
 
 @dataclass(frozen=True)
@@ -221,12 +221,12 @@ class Sweep:
 
     def place(self, point: Mapping[str, Any]) -> tuple[Run, Any]:
         """The run and the test at a point, whatever the seed."""
-        run = with_fields(self.base, {k: v for k, v in point.items() if not k.startswith(TEST)}, PARTS)
+        run = with_fields(self.base, {k: v for k, v in point.items() if not k.startswith(TEST)})
         given = self.test if isinstance(self.test, Mapping) else {}
         changes = {k.removeprefix(TEST): v for k, v in point.items() if k.startswith(TEST)}
         start = run.prompts if isinstance(self.test, Mapping) else self.test
-        test = with_fields(start, {**given, **changes}, PARTS, TEST)
-        kind = getattr(test, "kind", "labels")
+        test = with_fields(start, {**given, **changes}, TEST)
+        kind = test.speaks_of
         for name in self.measure:
             require(callable(name) or name in OF_KIND[kind], "measure", name,
                     f"be a function, or for {kind} one of {', '.join(OF_KIND[kind])}")

@@ -1,6 +1,7 @@
 """Sweep files: a sweep as TOML.
 
     name = "phase-diagram"
+    import = ["own_models"]                      # modules of yours whose kinds the file names
     seeds = 5                                    # or a list
     measure = ["error", "floor"]                 # or "module:function" of your own
     test_prompts = 4000
@@ -36,13 +37,13 @@ from typing import Any
 import numpy as np
 
 from iclab.errors import IclabError, SpecError, require
-from iclab.fields import import_function, is_number, with_fields
+from iclab.fields import import_function, import_module, is_number, with_fields
 from iclab.inputs import read_file
 from iclab.runs.sweep import MOST_TRIALS, RESEED, Draws, Sweep, is_whole
 from iclab.training import Run
-from iclab.training.checkpoint import PARTS
 
-KEYS = ("name", "seeds", "reseed", "measure", "test_prompts", "base", "test", "grid", "list", "random", "plot")
+KEYS = ("name", "import", "seeds", "reseed", "measure", "test_prompts", "base", "test", "grid", "list", "random",
+        "plot")
 
 DEEPEST = 8
 """Parts of a path: no field of a run lies deeper than three."""
@@ -85,6 +86,11 @@ def sweep_of(data: Mapping[str, Any], max_trials: int = MOST_TRIALS) -> Sweep:
     """The sweep that the tables of a file describe."""
     for name in data:
         require(name in KEYS, "a sweep file's key", name, f"be one of {', '.join(KEYS)}")
+    modules = data.get("import", [])
+    require(isinstance(modules, list) and all(isinstance(name, str) for name in modules), "import", modules,
+            "be a list of modules")
+    for module in modules:
+        import_module(module, "import")
     base, test, grid, drawn = (_table(data, name) for name in ("base", "test", "grid", "random"))
     if "grid" in data:
         require(len(grid) > 0, "grid", {}, "name at least one field")
@@ -101,7 +107,7 @@ def sweep_of(data: Mapping[str, Any], max_trials: int = MOST_TRIALS) -> Sweep:
     for name in RESEED.get(reseed, ()) if isinstance(reseed, str) else ():
         require(name not in base, f"base.{name}", base.get(name), "not be given: the sweep's seeds set it (see reseed)")
     return Sweep(
-        base=with_fields(Run(), flattened(base), PARTS), test=flattened(test),
+        base=with_fields(Run(), flattened(base)), test=flattened(test),
         grid={path: _axis(path, values, max_trials) for path, values in flattened(grid).items()},
         settings=[flattened(point) for point in settings],
         random=_draws(drawn) if "random" in data else None, seeds=seeds, reseed=reseed,

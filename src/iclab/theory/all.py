@@ -7,6 +7,7 @@ from typing import Any
 
 from iclab.errors import require
 from iclab.fields import flat
+from iclab.models import ChainAttention, GatedAttention, SoftmaxMLP
 from iclab.prompts import Chain, Classification
 from iclab.theory import cot, icl, mamba, selectors
 from iclab.theory.statements import Constant, Law, Statement
@@ -32,12 +33,11 @@ def theory_of(run: Any, test: Any = None, *, accuracy: float = 0.1, constants: M
     for path, value in (flat(run) | flat(test, "test.")).items():
         moderate = not isinstance(value, float) or value == 0 or LEAST <= abs(value) <= 1 / LEAST
         require(moderate, path, value, f"be 0 or between {LEAST:g} and {1 / LEAST:g} in size, or powers of it overflow")
-    kind = type(model).__name__
     of_patterns = isinstance(run.prompts, Classification) and isinstance(test, Classification)
-    if kind == "GatedAttention" and of_patterns and model.layers == 1 and model.member in ("mamba", "linear"):
+    if isinstance(model, GatedAttention) and of_patterns and model.layers == 1 and model.member in ("mamba", "linear"):
         return mamba.statements(run, test, accuracy, constants)
-    if kind == "SoftmaxMLP" and of_patterns:
+    if isinstance(model, SoftmaxMLP) and of_patterns:
         return [*icl.statements(run, test, accuracy, constants), *selectors.statements(run, test, accuracy, constants)]
-    if kind == "ChainAttention" and isinstance(test, Chain):
+    if isinstance(model, ChainAttention) and isinstance(test, Chain):
         return cot.statements(run, test, accuracy, constants)
     return []

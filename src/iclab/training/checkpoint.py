@@ -16,11 +16,10 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from iclab import registry
 from iclab.errors import CheckpointError, IclabError, SpecError, require, shown
 from iclab.fields import hint_of, typed
 from iclab.inputs import read_file, read_json
-from iclab.models import GPT2, ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
-from iclab.prompts import Chain, Classification
 from iclab.specs import canonical, from_json, to_json
 from iclab.training.run import Run, Training
 from iclab.training.sgd import begin
@@ -28,13 +27,6 @@ from iclab.training.size import check_size
 from iclab.training.trained import Trained, named
 
 FORMAT = "iclab-checkpoint-2"
-PARTS: dict[str, tuple[type, ...]] = {
-    "model": (GatedAttention, SoftmaxMLP, GPT2, ChainAttention), "prompts": (Classification, Chain),
-    "training": (Training,),
-    "embedding": (LabelEmbedding, ChainEmbedding),
-}
-"""The classes that each part of a run may be, for files that name them."""
-KINDS = {cls.__name__: cls for cls in (Run, *(cls for classes in PARTS.values() for cls in classes))}
 
 
 def save_checkpoint(path: str | Path, trained: Trained) -> None:
@@ -90,7 +82,8 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory", 
 def _rebuilt(text: str, path: str) -> Run:
     """The run that a checkpoint's spec describes."""
     try:
-        run = from_json(read_json(text), KINDS)
+        classes = (Run, Training, *(cls for part in registry.GROUPS for cls in registry.kinds(part)))
+        run = from_json(read_json(text), {cls.__name__: cls for cls in classes})
         _check_parts(run)
         matches = json.dumps(to_json(run)) == text
     except Exception as error:  # whatever stands in the file, the specs' own checks meet it first
@@ -106,9 +99,10 @@ def _check_parts(spec: Any) -> None:
     """Every field of a spec from a file holds a value of its type, every part a spec of one of its classes."""
     for field in dataclasses.fields(spec):
         value = getattr(spec, field.name)
-        if field.name in PARTS:
-            require(type(value) in PARTS[field.name], field.name, type(value).__name__,
-                    f"be one of {', '.join(cls.__name__ for cls in PARTS[field.name])}")
+        if field.name in registry.GROUPS or field.name == "training":
+            classes = (Training,) if field.name == "training" else registry.kinds(field.name)
+            require(type(value) in classes, field.name, type(value).__name__,
+                    f"be one of {', '.join(cls.__name__ for cls in classes)}")
             _check_parts(value)
         else:
             typed(hint_of(spec, field.name), value, field.name)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from iclab.errors import IclabError, SpecError, require
+from iclab.models.forward import reader
 from iclab.parallel import Compiled, default_workers, each
 from iclab.prompts.randomness import Key
 from iclab.specs import canonical, replace
@@ -198,7 +199,7 @@ class _Program:
     def begin(self, pack: Pack, own: Any, source: Any, state: State, done: int) -> Loop:
         """The loop before a step, with the batches drawn that are on their way then."""
         prompts, seeds = source
-        embedding = own[0].embedding
+        embedding = reader(own[0], pack.dimension)
         if self.shared:
             embedding = jax.tree.map(lambda leaf: leaf[0], embedding)
         args = prompts, embedding, step_keys(seeds, done, AHEAD)

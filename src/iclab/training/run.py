@@ -107,9 +107,8 @@ class Run:
 
     def _check_match(self) -> None:
         """The model must read the kind of prompts that it is given."""
-        embedding = getattr(self.model, "embedding", None)
-        reads, given = (getattr(part, "kind", "labels") for part in (embedding, self.prompts))
-        require(reads == given, "model.embedding", type(embedding).__name__,
+        embedding, given = self.model.embedding, self.prompts.speaks_of
+        require(embedding.speaks_of == given, "model.embedding", type(embedding).__name__,
                 f"read {given}, which the prompts speak of")
         if given == "chain":
             require(self.model.embedding.steps == self.prompts.reasoning_steps, "model.embedding.steps",

@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from iclab.models.forward import read, reader
 from iclab.prompts.randomness import Key, fold, jax_key, seed_key
 from iclab.training.losses import LOSSES
 from iclab.training.run import Run, Training
@@ -55,7 +56,7 @@ class Batch(NamedTuple):
 def batch_loss(run: Run, params: Any, batch: Batch) -> Float[Array, ""]:
     """Mean loss over a batch of prompts."""
     loss = LOSSES[run.training.loss]
-    outputs, _ = jax.vmap(run.model.apply, in_axes=(None, 0))(params, batch.columns)
+    outputs, _ = jax.vmap(lambda columns: read(run.model, params, columns, run.prompts.dimension))(batch.columns)
     return jax.vmap(loss)(outputs, batch.label).mean()
 
 
@@ -84,7 +85,7 @@ AHEAD = 2
 
 
 def make_batch(prompts: Any, embedding: Any, bits: Any) -> Batch:
-    """The batch that some random bits determine, as a model with this embedding reads it."""
+    """The batch that some random bits determine, in the columns that this embedding makes."""
     drawn = prompts.prompts(bits)
     return Batch(jax.vmap(embedding.columns)(drawn), drawn.label)
 
@@ -114,7 +115,7 @@ def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], 
     """Scan `step` over the batches of `source`."""
     def body(loop: Loop, key: Key) -> tuple[Loop, Array]:
         state, loss = step(loop.state, loop.batch)
-        batch = make_batch(source.prompts, source.model.embedding, loop.ahead)
+        batch = make_batch(source.prompts, reader(source.model, source.prompts.dimension), loop.ahead)
         return Loop(state, batch, source.prompts.bits(key, source.training.batch_size)), loss
 
     loop, losses = jax.lax.scan(body, loop, keys)

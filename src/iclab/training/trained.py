@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from iclab.models import forward
 from iclab.training.run import Run
 from iclab.training.sgd import begin
 
@@ -89,12 +90,12 @@ class Trained:
 
 @jax.jit
 def _outputs(model: Any, params: Any, prompts: Any) -> Any:
-    return jax.vmap(model, in_axes=(None, 0))(params, prompts)
+    return jax.vmap(lambda prompt: forward(model, params, prompt))(prompts)
 
 
 @jax.jit
 def _scores(model: Any, params: Any, prompts: Any) -> Any:
-    return jax.vmap(model, in_axes=(None, 0))(params, prompts)[0]
+    return _outputs(model, params, prompts)[0]
 
 
 def named(tree: Any) -> dict[str, Any]:

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from iclab.models.embedding import aligned
 from iclab.papers.selectors.settings import training_prompts
 from iclab.probes.errors import Drawn
 from iclab.training import Run, Trained
@@ -55,8 +54,7 @@ def parts(run: Run, params: Any, batch: Drawn, after_values: bool = False
     attention = batch.seen(run.model, params)[1].scores[:, 0]
     columns = jax.vmap(run.model.embedding.columns)(batch)
     brought = jnp.einsum("bt,btw->bw", attention, columns)
-    values = aligned(params.W_V, columns.shape[2])
-    sa, reads = (brought @ values.T, params.W_O) if after_values else (brought, params.W_O @ values)
+    sa, reads = (brought @ params.W_V.T, params.W_O) if after_values else (brought, params.W_O @ params.W_V)
     return sa[:, :d] @ reads[:, :d].T, sa[:, d:] @ reads[:, d:].T
 
 

@@ -1,0 +1,165 @@
+"""What every model and every family of prompts must do, tried on one of them, your own too.
+
+    check_model(KernelVote())                       # shapes, gradients, batches, checkpoints, bad values
+    check_prompts(Halfspaces())                     # shapes, seeds, independence, bad values
+
+Each rule that is broken raises a `ConformanceError` that says which. The checks take a few seconds: they compile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from iclab.errors import IclabError
+from iclab.fields import hint_of, kinds, of_kind
+from iclab.models import forward
+from iclab.prompts.randomness import as_key
+from iclab.registry import kinds as registered
+from iclab.specs import replace
+from iclab.training import Run, Training, load_checkpoint, save_checkpoint, train
+from iclab.training.losses import LOSSES
+
+BATCH = 6
+NO_SUCH_WORD = "no such word"
+EXACT = 1e-9
+"""Relative difference, in double precision, of what must be the same number."""
+SLOPE = 1e-4
+"""Relative difference of a gradient from a difference quotient, in double precision."""
+
+
+class ConformanceError(IclabError):
+    """A model or a family of prompts breaks a rule."""
+
+
+def _must(holds: bool, rule: str) -> None:
+    if not holds:
+        raise ConformanceError(rule)
+
+
+def suited_prompts(model: Any) -> Any:
+    """Prompts of the first registered family that a model can read."""
+    for cls in registered("prompts"):
+        prompts = of_kind("prompts", cls.__name__, "prompts")
+        if prompts.speaks_of == model.embedding.speaks_of:
+            return prompts
+    raise IclabError(f"prompts must be given: no family speaks of {model.embedding.speaks_of}")
+
+
+def check_model(model: Any, prompts: Any = None, folder: Any = None) -> None:
+    """Try a model on some prompts (the first family that it reads); `folder` is where a checkpoint is tried, if at
+    all."""
+    prompts = suited_prompts(model) if prompts is None else prompts
+    loss = "squared" if prompts.speaks_of == "chain" else "hinge"
+    with jax.enable_x64(True):
+        batch = prompts.sample(0, BATCH)
+        params = model.init(jax.random.key(0), prompts.dimension)
+        _check_start(model, params, prompts.dimension)
+        _check_outputs(model, params, batch)
+        _check_gradient(model, params, batch)
+    check_values(model)
+    run = Run(model=model, prompts=prompts, training=Training(steps=2, batch_size=BATCH, learning_rate=1e-3, loss=loss,
+                                                              record_every=1))
+    trained = train(run)
+    _must(bool(np.isfinite(trained.loss).all()), "two steps of training must have finite losses")
+    if folder is not None:
+        _check_checkpoint(trained, folder)
+
+
+def check_prompts(prompts: Any) -> None:
+    """Try a family of prompts."""
+    length, dimension = prompts.prompt_length, prompts.dimension
+    batch = prompts.sample(0, BATCH)
+    for name in ("x", "y", "label"):
+        field = np.asarray(getattr(batch, name))
+        _must(field.shape[:1] == (BATCH,), f"{name} must have one row for each prompt of a batch")
+        _must(bool(np.isfinite(field).all()), f"{name} must be finite")
+    _must(batch.x.shape[2] == dimension, f"inputs must have length dimension = {dimension}, got {batch.x.shape[2]}")
+    if prompts.speaks_of == "labels":
+        _must(batch.x.shape[1] == length + 1, f"a prompt must have prompt_length + 1 = {length + 1} tokens")
+        _must(bool((np.asarray(batch.y)[:, -1] == 0).all()), "the query's label must be 0 where a model reads it")
+        _must(set(np.unique(batch.label)) <= {-1.0, 1.0}, "true labels must be +1 or -1")
+    again, other = prompts.sample(0, BATCH), prompts.sample(1, BATCH)
+    _must(_equal(batch, again), "equal seeds must draw equal prompts")
+    _must(not _equal(batch, other), "different seeds must draw different prompts")
+    _check_independence(prompts)
+    check_values(prompts)
+
+
+def check_values(spec: Any) -> None:
+    """A spec must refuse numbers that are none, and words that it does not know."""
+    for field in dataclasses.fields(spec):
+        allowed = kinds(hint_of(spec, field.name))
+        bad: list[Any] = [float("nan")] if float in allowed else []
+        bad += [NO_SUCH_WORD] if str in allowed else []
+        for value in bad:
+            try:
+                replace(spec, **{field.name: value})
+            except IclabError:
+                continue
+            raise ConformanceError(f"{type(spec).__name__} must refuse {field.name} = {value!r} in its `check`")
+
+
+def _check_start(model: Any, params: Any, dimension: int) -> None:
+    leaves = jax.tree.leaves(params)
+    _must(len(leaves) > 0, "init must make weights")
+    _must(all(bool(jnp.isfinite(leaf).all()) for leaf in leaves), "starting weights must be finite")
+    other = model.init(jax.random.key(1), dimension)
+    _must(jax.tree.map(jnp.shape, params) == jax.tree.map(jnp.shape, other), "every seed must start with equal shapes")
+
+
+def _check_outputs(model: Any, params: Any, batch: Any) -> None:
+    outputs = jax.jit(jax.vmap(lambda prompt: forward(model, params, prompt)[0]))(batch)
+    _must(outputs.shape == batch.label.shape, f"the output must have the label's shape {batch.label.shape[1:]}, got "
+                                              f"{outputs.shape[1:]}")
+    alone = jax.jit(lambda prompt: forward(model, params, prompt)[0])
+    one_by_one = jnp.stack([alone(jax.tree.map(lambda field, i=i: field[i], batch)) for i in range(BATCH)])
+    _must(bool(jnp.allclose(outputs, one_by_one, rtol=EXACT, atol=EXACT)),
+          "a batch must give what its prompts give one by one")
+
+
+def _check_gradient(model: Any, params: Any, batch: Any) -> None:
+    """The slope along a random direction is that of a difference quotient."""
+    @jax.jit
+    @jax.value_and_grad
+    def loss_and_gradient(params: Any) -> Any:
+        return jax.vmap(lambda prompt: LOSSES["squared"](forward(model, params, prompt)[0], prompt.label))(batch).mean()
+
+    leaves, tree = jax.tree.flatten(params)
+    keys = jax.random.split(jax.random.key(2), len(leaves))
+    # Away from the start, where many gradients are 0.
+    leaves = [leaf + 0.05 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
+    direction = jax.tree.unflatten(tree, [jax.random.normal(key, leaf.shape) for leaf, key in
+                                          zip(leaves, keys[::-1], strict=True)])
+    here = jax.tree.unflatten(tree, leaves)
+    _, gradient = loss_and_gradient(here)
+    _must(all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(gradient)), "gradients must be finite")
+    slope = sum(jnp.vdot(a, b) for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True))
+    step = 1e-5
+    ends = [loss_and_gradient(jax.tree.map(lambda w, d, s=s: w + s * step * d, here, direction))[0] for s in (1, -1)]
+    quotient = (ends[0] - ends[1]) / (2 * step)
+    _must(bool(abs(slope - quotient) <= SLOPE * max(abs(slope), abs(quotient), 1e-3)),
+          f"the gradient must be that of the loss: its slope along a direction is {float(slope):.6g}, a difference "
+          f"quotient {float(quotient):.6g}")
+
+
+def _check_checkpoint(trained: Any, folder: Any) -> None:
+    path = f"{folder}/conformance.safetensors"
+    save_checkpoint(path, trained)
+    _must(_equal(load_checkpoint(path).params, trained.params), "a checkpoint must give back the weights")
+
+
+def _check_independence(prompts: Any) -> None:
+    """A prompt must not change with the randomness of the others in its batch."""
+    mine, others = (prompts.bits(as_key(seed), BATCH) for seed in (0, 1))
+    mixed = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[:1], jnp.asarray(b)[1:]]), mine, others)
+    alone, among = (jax.tree.map(lambda field: np.asarray(field)[0], prompts.prompts(bits)) for bits in (mine, mixed))
+    _must(_equal(alone, among), "a prompt must be a function of its own randomness, not of its neighbours'")
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))

@@ -1,0 +1,96 @@
+"""A prompt through a model: `forward` is what training, probes and attacks all call.
+
+Columns are made as wide as a processor likes: products with rows of 31 numbers take half as long again as with 32. An
+embedding has coordinates that are 0 in every column, such as the label coordinates after the first. With more or fewer
+of them it is the same model: the columns of weights that meet them neither count nor change. So a known model is read
+with just as many as fill its width up to a multiple of `ALIGNMENT`. A model of the user's own reads its columns as its
+embedding makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from iclab.models.chain_attention import ChainAttention, ChainParams
+from iclab.models.embedding import ChainEmbedding, LabelEmbedding
+from iclab.models.gated_attention import GatedAttention, LayerParams
+from iclab.models.gpt2 import GPT2, GPT2Params
+from iclab.models.softmax_mlp import SoftmaxMLP, SoftmaxParams
+from iclab.specs import replace
+
+ALIGNMENT = 8
+
+
+def forward(model: Any, params: Any, prompt: Any) -> tuple[Float[Array, "*answer"], Any]:
+    """The model's output for one prompt's query, and its named intermediates."""
+    dimension = prompt.x.shape[-1]
+    return read(model, params, reader(model, dimension).columns(prompt), dimension)
+
+
+def reader(model: Any, dimension: int) -> Any:
+    """The embedding that makes the columns which `read` takes."""
+    if type(model) not in FITTED:
+        return model.embedding
+    embedding = model.embedding
+    if isinstance(embedding, ChainEmbedding):
+        return replace(embedding, steps=embedding.steps + -embedding.width(dimension) % ALIGNMENT)
+    assert isinstance(embedding, LabelEmbedding)
+    return replace(embedding, size=1 + -(dimension + 1) % ALIGNMENT)
+
+
+def read(model: Any, params: Any, columns: Float[Array, "columns width"], dimension: int
+         ) -> tuple[Float[Array, "*answer"], Any]:
+    """`model.apply` on columns that its `reader` made."""
+    return fitted_model(model, dimension).apply(fitted(model, params, columns.shape[1]), columns)
+
+
+def fitted_model(model: Any, dimension: int) -> Any:
+    """The same model with the coordinates that its `reader` makes."""
+    return replace(model, embedding=reader(model, dimension)) if type(model) in FITTED else model
+
+
+def fitted(model: Any, params: Any, width: int) -> Any:
+    """The same weights for columns of this width."""
+    return FITTED[type(model)](model, params, width) if type(model) in FITTED else params
+
+
+def _to(weights: Float[Array, "rows width"], width: int, rows: bool = False) -> Float[Array, "padded width"]:
+    """Weights for columns of this width: without the last ones, or with zeros; where their rows are coordinates too,
+    with zeros for those."""
+    extra = width - weights.shape[1]
+    if extra <= 0:
+        return weights[:, :width]
+    return jnp.pad(weights, ((0, extra if rows else 0), (0, extra)))
+
+
+def _gated(model: GatedAttention, params: tuple[LayerParams, ...], width: int) -> tuple[LayerParams, ...]:
+    """Gates are one for all channels, one for each, or one for each row of keys, whose number stays then."""
+    def layer(weights: LayerParams) -> LayerParams:
+        on_keys, w = model.member == "gla", weights.gate.w
+        per_channel = not on_keys and w.shape[0] == weights.W_B.shape[1]
+        w = _to(w, width, rows=per_channel)
+        return LayerParams(_to(weights.W_B, width, rows=not on_keys), _to(weights.W_C, width, rows=not on_keys),
+                           weights.gate._replace(w=w[:width] if per_channel else w))
+
+    return tuple(layer(weights) for weights in params)
+
+
+def _softmax(model: SoftmaxMLP, params: SoftmaxParams, width: int) -> SoftmaxParams:
+    W_Q, W_K, W_V = (_to(weights, width) for weights in params[:3])
+    return params._replace(W_Q=W_Q, W_K=W_K, W_V=W_V)
+
+
+def _gpt2(model: GPT2, params: GPT2Params, width: int) -> GPT2Params:
+    return params._replace(read_in=params.read_in._replace(W=_to(params.read_in.W.T, width).T))
+
+
+def _chain(model: ChainAttention, params: ChainParams, width: int) -> ChainParams:
+    return ChainParams(_to(params.W, width, rows=True))
+
+
+FITTED: dict[type, Callable[..., Any]] = {GatedAttention: _gated, SoftmaxMLP: _softmax, GPT2: _gpt2,
+                                          ChainAttention: _chain}

@@ -1,0 +1,136 @@
+"""Every registered model and family keeps the rules, and so do the examples' own; what breaks one is caught."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, SoftmaxMLP, registry, replace
+from iclab.conformance import ConformanceError, check_model, check_prompts, check_values
+from iclab.fields import of_kind
+from iclab.prompts.arrays import from_labelled
+from iclab.prompts.chain import Chain, chain_test
+from iclab.specs import number, spec
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = Classification(dimension=8, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2, prompt_length=4,
+                       outlier_fraction=0.4)
+SHORT = Chain(dimension=7, patterns=5, prompt_length=3)
+FAMILIES = {
+    "patterns": SMALL, "patterns with noise": replace(SMALL, noise_norm=0.2, rotation_seed=1), "chains": SHORT,
+    "chain tests": chain_test(SHORT, patterns=4),
+    "rows": from_labelled([[1.0, 2], [0, 1], [3, 1], [2, 2]], [0, 1, 0, 1], prompt_length=3, outlier_fraction=0.3),
+}
+PROMPTS = {"labels": SMALL, "chain": SHORT}
+
+
+def example(name, monkeypatch):
+    path = next(EXAMPLES.glob(f"{name}_*.py"))
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    found = importlib.util.spec_from_file_location(f"conforming_{name}", path)
+    module = importlib.util.module_from_spec(found)
+    monkeypatch.setitem(sys.modules, found.name, module)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["chain_attention", "gated_attention", "gpt2", "softmax_mlp"])
+def test_a_registered_model_keeps_the_rules(name, tmp_path):
+    model = of_kind("model", name, "model")
+    if name == "gpt2":
+        model = replace(model, layers=2, size=8)  # as it is it would compile for half a minute
+    check_model(model, PROMPTS[model.embedding.speaks_of], tmp_path)
+
+
+def test_every_registered_kind_of_the_package_is_among_these():
+    own = {registry.word(cls) for cls in registry.kinds("model") if cls.__module__.startswith("iclab.")}
+    assert own == {"chain_attention", "gated_attention", "gpt2", "softmax_mlp"}
+    families = {cls for cls in registry.kinds("prompts") if cls.__module__.startswith("iclab.")}
+    assert families <= {type(family) for family in FAMILIES.values()}
+
+
+@pytest.mark.parametrize("embedding", [LabelEmbedding(size=3, norm=2.0), ChainEmbedding(norm=0.5)])
+def test_a_model_keeps_the_rules_with_another_embedding(embedding):
+    check_model(GatedAttention(embedding=embedding), PROMPTS[embedding.speaks_of])
+    check_values(embedding)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_keeps_the_rules(name):
+    check_prompts(FAMILIES[name])
+
+
+def test_the_examples_own_model_and_family_keep_the_rules(monkeypatch, tmp_path):
+    check_model(example("09", monkeypatch).KernelVote(), SMALL, tmp_path)
+    check_prompts(example("10", monkeypatch).Halfspaces())
+
+
+@jax.custom_vjp
+def doubled_backwards(x):
+    return x
+
+
+doubled_backwards.defvjp(lambda x: (x, None), lambda _, slope: (2.0 * slope,))
+
+
+class WrongGradient(SoftmaxMLP):
+    def apply(self, params, columns):
+        output, seen = super().apply(params, columns)
+        return doubled_backwards(output), seen
+
+
+class TwoOutputs(SoftmaxMLP):
+    def apply(self, params, columns):
+        output, seen = super().apply(params, columns)
+        return jnp.stack([output, output]), seen
+
+
+@pytest.mark.parametrize(("broken", "rule"), [(WrongGradient, "gradient must be that of the loss"),
+                                              (TwoOutputs, "output must have the label's shape")])
+def test_a_broken_model_is_caught(broken, rule):
+    with pytest.raises(ConformanceError, match=rule):
+        check_model(spec(broken)(), SMALL)
+
+
+class Neighbours(Classification):
+    def prompts(self, bits):
+        drawn = super().prompts(bits)
+        return drawn._replace(x=drawn.x + drawn.x.mean(axis=0))
+
+
+class Forgetful(Classification):
+    def sample(self, key, batch):
+        return super().sample(0, batch)
+
+
+@pytest.mark.parametrize(("broken", "rule"), [(Neighbours, "not of its neighbours'"),
+                                              (Forgetful, "different seeds must draw different prompts")])
+def test_a_broken_family_is_caught(broken, rule):
+    with pytest.raises(ConformanceError, match=rule):
+        check_prompts(spec(broken)(outlier_fraction=0.4))
+
+
+def test_a_spec_that_takes_any_value_is_caught():
+    @spec
+    class Anything:
+        """No check at all."""
+
+        scale: float = number(default=1.0)
+        """Any number."""
+
+    @spec
+    class AnyWord:
+        """No check at all."""
+
+        colour: str = "red"
+        """Any word."""
+
+    with pytest.raises(ConformanceError, match=r"must refuse scale = nan"):
+        check_values(Anything())
+    with pytest.raises(ConformanceError, match=r"must refuse colour = 'no such word'"):
+        check_values(AnyWord())
