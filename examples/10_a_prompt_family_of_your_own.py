@@ -21,9 +21,7 @@ class Halfspaces(Family):
     """x is Gaussian, the label is the side of a random plane on which it lies."""
 
     dimension: int = 4
-    """Length of an input."""
     prompt_length: int = 20
-    """Examples in a prompt."""
     wrong_fraction: float = number(default=0.0)
     """Share of the examples whose label is wrong."""
 
@@ -36,7 +34,6 @@ class Halfspaces(Family):
         return jax.random.normal(jax.random.wrap_key_data(words), shape)
 
     def prompts(self, bits: jax.Array) -> Prompt:
-        """The prompts that the randomness determines."""
         return jax.vmap(self._prompt)(bits)
 
     def _prompt(self, drawn: jax.Array) -> Prompt:
@@ -53,8 +50,8 @@ def main() -> dict[str, list[float]]:
                 training=Training(steps=STEPS, batch_size=64, learning_rate=0.3)) for member in ("mamba", "linear")]
     tests, errors = [replace(prompts, wrong_fraction=share) for share in (0.0, 0.2, 0.4)], {}
     for trained in train_many(runs):
-        found = errors[trained.run.model.member] = [measure_error(trained, test).error for test in tests]
-        print(trained.run.model.member, "errs", found, "with 0, 20, 40 % wrong labels")
+        errors[trained.run.model.member] = [measure_error(trained, test).error for test in tests]
+    print("errors with 0, 20, 40 % wrong labels:", errors)
     return errors
 
 
