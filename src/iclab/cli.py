@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
 import sys
+from contextlib import suppress
 
 COMMANDS = {
     "list": "list every figure, table and claim that can be reproduced",
@@ -35,8 +37,22 @@ commands:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; bad input is one line on standard error and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(arguments)
+    except BrokenPipeError:  # the reader of the output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
+            raise
+        return _fail(f"standard output must be writable, got one that is not ({error.strerror})")
+
+
+def _run(arguments: list[str]) -> int:
+    if sys.stdout is None:  # closed by the caller: nobody wants to see it
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE.format(commands="\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())))
+        print(USAGE.format(commands="\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())), flush=True)
         return 0
     if arguments[0] == "--version":
         from iclab import __version__
@@ -55,6 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except IclabError as error:
         return _fail(" ".join(str(error).split()))
+    except OSError:
+        raise
     except Exception as error:
         if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
@@ -62,8 +80,6 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         print(f"iclab: interrupted. {stop}".rstrip(), file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -75,7 +91,9 @@ def _write_any_text() -> None:
 
 
 def _fail(message: str) -> int:
-    print(f"iclab: {message if len(message) <= LONGEST else message[:LONGEST] + '...'}", file=sys.stderr)
+    shown = message if len(message) <= LONGEST else message[:LONGEST] + "..."
+    with suppress(OSError):  # standard error may be full or closed
+        print(f"iclab: {shown}", file=sys.stderr, flush=True)
     return 2
 
 

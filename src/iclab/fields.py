@@ -54,9 +54,9 @@ def import_function(text: str, name: str) -> Callable[..., Any]:
 def import_module(module: str, name: str, text: str | None = None, rule: str = "be a module that can be imported"
                   ) -> types.ModuleType:
     """A user's module, which may lie in the working directory; `name`, `text` and `rule` are for errors."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as with python -m
     try:
+        if os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())  # as with python -m
         return importlib.import_module(module)
     except KeyboardInterrupt:
         raise

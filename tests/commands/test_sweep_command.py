@@ -67,6 +67,12 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     damaged.write_bytes(b"")
     assert main(["results", store]) == 0
     assert "damaged file left out" in capsys.readouterr().err
+    for path in (tmp_path / "store" / "runs").rglob("*.safetensors"):
+        path.write_bytes(path.read_bytes()[:100])
+    for path in (tmp_path / "store" / "results").iterdir():
+        path.unlink()
+    assert main(["sweep", str(file), "--out", out, "--store", store]) == 0
+    assert "8 damaged files left out" in capsys.readouterr().err
 
 
 def test_progress_is_a_line_where_there_is_no_terminal(capsys, monkeypatch):

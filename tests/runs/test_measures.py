@@ -71,3 +71,18 @@ def test_a_family_says_whether_it_has_a_floor():
         information_floor(Halfspaces())
     with pytest.raises(SpecError, match="prompts must have decisive_fraction and task_patterns for a Bayes "):
         bayes_predictor(Halfspaces())
+
+
+def exits(trained, test, seed):
+    raise SystemExit(3)
+
+
+OWN = {"a setting": lambda *_: {"prompts.outlier_scale": 77.0}, "an interval": lambda *_: {"error_low": 9.0},
+       "no text": lambda *_: {3: 1.0}, "an end of the program": exits}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_measure_that_misbehaves_fails_its_trial_alone(tiny_run, name):
+    results = Sweep(base=tiny_run, prompts=500, measure=("loss", OWN[name])).run()
+    assert results.frame["status"].to_list() == ["failed"]
+    assert results.frame["reason"][0].startswith("measure: ")

@@ -117,3 +117,28 @@ def test_the_command_filters_means(place, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["results", "--help"])
     assert "after averaging" in " ".join(capsys.readouterr().out.split())
+
+
+def kept(run, finished, measured, **values):
+    """A row as a sweep keeps it."""
+    return {"trial": f"{run}{finished}".ljust(24, "0"), "run": run * 24, "sweep": "s", "seed": 0, "status": "trained",
+            "reason": "", **values, "test_prompts": 500, "fields": json.dumps({"model.kind": "gated_attention"}),
+            "measured": json.dumps(measured), "seconds": 1.0, "started": 0.0, "finished": float(finished)}
+
+
+def test_quantities_of_one_training_go_together_and_the_later_row_decides(tmp_path):
+    store = Store(tmp_path)
+    store.add_rows([kept("a", 1, ["error", "mine"], error=0.2, mine=1.0)])
+    store.add_rows([kept("a", 2, ["hinge", "mine"], hinge=0.5, mine=None)])
+    frame = stored_results(store).frame
+    assert (frame["error"][0], frame["hinge"][0], frame["mine"][0]) == (0.2, 0.5, None)
+
+
+def test_what_another_training_measured_is_not_shown_as_this_ones(tmp_path):
+    store = Store(tmp_path)
+    store.add_rows([kept("a", 1, ["error", "hinge"], error=0.2, hinge=1.5)])
+    store.add_rows([{**kept("b", 2, ["error"], error=None), "status": "diverged"}])
+    frame = stored_results(store).frame
+    assert frame["status"].to_list() == ["diverged"]
+    assert frame["error"].to_list() == [None]
+    assert "hinge" not in frame.columns or frame["hinge"].to_list() == [None]

@@ -55,8 +55,18 @@ WAYS = {
     "a computed data file": ("import pathlib", "float((pathlib.Path(__file__).parent / f'{1}.txt').read_text())",
                              {"1.txt": "{value}"}),
     "a computed text of code": ("", "eval(str({value}))", {}),
+    "a computed file by a reader of the package": (
+        "import pathlib\nfrom iclab.inputs import read_file",
+        "float(read_file(pathlib.Path(__file__).parent / f'{1}.txt', 'file'))", {"1.txt": "{value}"}),
+    "a computed file opened to be added to": (
+        "import pathlib\ndef late():\n    with open(pathlib.Path(__file__).parent / f'{1}.txt', 'a+') as file:\n"
+        "        file.seek(0)\n        return float(file.read())", "late()", {"1.txt": "{value}"}),
+    "a file named in a call of another package": (
+        "import pathlib\ndef safe_open(path):\n    return float(pathlib.Path(path).read_bytes())",
+        "safe_open(pathlib.Path(__file__).parent / 'value.txt')", {"value.txt": "{value}"}),
 }
-NOT_STORED = {"a computed module", "a computed data file", "a computed text of code"}
+NOT_STORED = {"a computed module", "a computed data file", "a computed text of code",
+              "a computed file by a reader of the package", "a computed file opened to be added to"}
 PROGRAM = """
 import logging, sys, pathlib
 import jax

@@ -17,7 +17,7 @@ from iclab.runs import versions
 from iclab.runs.sources import Untraceable
 from iclab.runs.store import run_id
 from iclab.runs.tracing import trace
-from iclab.runs.versions import modules_used
+from iclab.runs.versions import modules_used, precision
 from iclab.specs import function_name, replace
 
 
@@ -101,3 +101,13 @@ def test_what_has_no_name_of_its_own():
     assert trace(run).words == []
     assert trace(replace(run, prompts=replace(run.prompts, label_rule=rule))).files == {os.path.realpath(__file__)}
     assert run_id(replace(run, prompts=replace(run.prompts, label_rule=lambda clean, coin, x: -clean))) is None
+
+
+def test_settings_of_jax_that_change_numbers_are_part_of_a_result(monkeypatch):
+    usual = precision()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true --xla_cpu_max_isa=AVX2")
+    assert precision() == f"{usual} --xla_cpu_enable_fast_math=true"
+    monkeypatch.delenv("XLA_FLAGS")
+    with jax.threefry_partitionable(False):
+        assert precision() == f"{usual} jax_threefry_partitionable=False"
+    assert precision() == usual

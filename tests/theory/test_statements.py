@@ -228,3 +228,10 @@ def test_notation(capsys):
     assert any(symbol["symbol"] == "p_a, alpha" for symbol in listed)
     assert main(["notation"]) == 0
     assert "fraction of poisoned examples" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_command_needs_no_options(capsys):
+    from iclab.cli import main
+
+    assert main(["theory"]) == 0
+    assert "Theorem 2 (c)" in capsys.readouterr().out

@@ -22,6 +22,13 @@ class Parser(argparse.ArgumentParser):
                          allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it, but an option whose value is `--` is refused: argparse would hand over an empty list."""
+        for argument in args or ():
+            if argument.startswith("--") and argument.endswith("=--"):
+                self.error(f"{argument[2:-3]} must be a value, got '--'")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         raise IclabError(f"{message} (see `{self.prog} --help`)")
 

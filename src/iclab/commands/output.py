@@ -31,10 +31,14 @@ def console() -> Any:
 
 def say_damage(store: Any) -> None:
     """One line on standard error about broken files of a store, if there are any."""
-    broken = store.files.damage
+    from iclab.runs.packs import store_at
+
+    seen = [store.files, store_at(store.files.address).files]
+    broken = list(dict.fromkeys(name for files in seen for name in files.damage))
+    moved = [name for files in seen for name in files.moved]
     if broken:
         files = "1 damaged file" if len(broken) == 1 else f"{len(broken)} damaged files"
-        aside = f"; moved aside: {store.files.moved[0]}" if store.files.moved else ""
+        aside = f"; moved aside: {moved[0]}" if moved else ""
         print(f"iclab: {files} left out of {store.files.place}: {broken[0]}"
               f"{' and others' if len(broken) > 1 else ''}{aside}", file=sys.stderr)
 

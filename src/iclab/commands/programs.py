@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 def keep_compiled_programs(store: Store) -> None:
-    """Have JAX keep them in a local store; a store elsewhere keeps none, and a place that the user chose stays.
+    """Have JAX keep them in a local store; a store elsewhere, or in a folder whose name is no text, keeps none, and a
+    place that the user chose stays.
 
     Damaged ones are removed first: JAX would stumble over them, compile again, and never replace them.
     """
     import jax
 
-    if store.files.local and jax.config.values["jax_compilation_cache_dir"] is None:
+    if store.files.root.isprintable() and store.files.local and jax.config.values["jax_compilation_cache_dir"] is None:
         folder = Path(store.files.root) / "xla"
         for name in remove_damaged(folder):
             store.files.note_damage("xla", name)
@@ -35,11 +38,12 @@ def remove_damaged(folder: Path) -> list[str]:
     paths = list(folder.glob("*-cache")) if folder.is_dir() else []
     with ThreadPoolExecutor(cores()) as pool:
         broken = [path for path, whole in zip(paths, pool.map(_is_whole, paths), strict=True) if not whole]
-    for path in broken:
-        if path.is_file() or path.is_symlink():
-            path.unlink(missing_ok=True)
-        else:
-            path.rename(path.with_name(f"{path.name}.set-aside"))
+    for number, path in enumerate(broken):
+        with suppress(OSError):  # what cannot be removed stays, and JAX compiles that program again
+            if path.is_file() or path.is_symlink():
+                path.unlink(missing_ok=True)
+            else:
+                path.rename(path.with_name(f"{path.name}.{time.time_ns()}-{number}.set-aside"))
     return [path.name for path in broken]
 
 

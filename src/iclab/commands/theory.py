@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> None:
 def _paper(arguments: list[str]) -> str:
     """The paper whose settings the options are about: it decides which options there are."""
     chosen = "mamba"
-    for name, value in zip(arguments, [*arguments[1:], ""], strict=True):
+    for name, value in zip(arguments, [*arguments, ""][1:], strict=True):
         if name == "--paper":
             chosen = value
         elif name.startswith("--paper="):

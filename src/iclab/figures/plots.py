@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from iclab.errors import require
 from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, SPARE, VOTE, style
 from iclab.probes.errors import UNIT, seed_interval
+
+
+def require_name(kind: str, name: Any) -> None:
+    """Refuse a name that could not be a file's, or would lie in another folder."""
+    plain = isinstance(name, str) and re.fullmatch(r"\w[\w.+-]{,99}", name, re.ASCII) is not None
+    require(plain, f"name of the {kind}", name,
+            "be at most 100 letters, digits and . _ + - only, and begin with a letter or digit")
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,9 @@ class Plot:
     caption: str
     svg: str
     csv: str
+
+    def __post_init__(self) -> None:
+        require_name("plot", self.name)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from iclab import papers, registry
 from iclab.errors import IclabError, require
-from iclab.figures.plots import Plot, to_csv
+from iclab.figures.plots import Plot, require_name, to_csv
 from iclab.papers.claims import Claim
 from iclab.papers.sources import SOURCES
 from iclab.runs.engines import Tally, run_sweep
@@ -83,6 +83,9 @@ class Table:
     title: str
     header: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+
+    def __post_init__(self) -> None:
+        require_name("table", self.name)
 
     @property
     def csv(self) -> str:
@@ -168,6 +171,7 @@ def own_entry(path: str) -> Entry:
     """The `ENTRY` of a user's Python file."""
     if not os.access(path, os.R_OK) or not Path(path).is_file():
         raise IclabError(f"id must be a file that can be read, got {path!r}")
+    require(path.isprintable(), "id", path, "be a path of printable characters")
     folder = str(Path(path).resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)  # so that the file finds its neighbours, as in a program of its own
@@ -182,7 +186,7 @@ def own_entry(path: str) -> Entry:
     entry = getattr(module, "ENTRY", None)
     if not isinstance(entry, Entry):
         raise IclabError(f"{path} must define ENTRY, an iclab.papers.entries.Entry, got {type(entry).__name__}")
-    if not re.fullmatch(r"[a-z]+\.[a-z0-9_]+", entry.id):
+    if not isinstance(entry.id, str) or not re.fullmatch(r"[a-z]+\.[a-z0-9_]+", entry.id):
         raise IclabError(f"{path}: id of the entry must be two words such as mine.claim, got {entry.id!r}")
     return dataclasses.replace(entry, module=name, path=path)
 

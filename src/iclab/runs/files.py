@@ -140,8 +140,8 @@ class Files:
                 for name in names}
 
     def remove(self, folder: str, name: str) -> None:
-        """Take a file away, if it is still there."""
-        with suppress(FileNotFoundError):
+        """Take a file away, if it is still there and can be."""
+        with suppress(OSError):
             self.system.rm_file(f"{self.root}/{folder}/{name}")
 
     def note_damage(self, folder: str, name: str) -> None:

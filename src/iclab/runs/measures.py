@@ -25,7 +25,7 @@ RANGES = {**dict.fromkeys(("error", "floor", "bayes", "cot", "cot_answer", "icl"
 MEASURES = tuple(dict.fromkeys(name for names in OF_KIND.values() for name in names))
 FROM_OUTPUTS = ("error", "hinge")
 BOOKKEEPING = ("seed", "status", "reason", "sweep", "run", "trial", "test_prompts", "seconds", "started", "finished",
-               "fields")
+               "fields", "measured")
 """Columns of results that are not measured."""
 SOUND = ("trained", "stuck")
 """Outcomes of trials that can be measured: a model that learned nothing has an error too."""
@@ -81,6 +81,9 @@ def _own(function: Callable[..., Any], trained: Trained, test: Any, seed: int) -
     said = function(trained, test, seed)
     values = said if isinstance(said, dict) else {getattr(function, "__name__", type(function).__name__): said}
     for name, value in values.items():
+        if not isinstance(name, str) or "." in name or name.endswith(("_low", "_high")):
+            raise SpecError(f"measure must name its numbers by texts without a dot, as settings have one, that do not "
+                            f"end in _low or _high, as intervals do, got {name!r}")
         if np.ndim(value) != 0 or not np.issubdtype(np.asarray(value).dtype, np.number):
             raise SpecError(f"measure must return numbers, got {value!r} for {name!r}")
     return values

@@ -96,7 +96,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _note(frame: FrameType | None, path: Any, mode: Any, flags: Any) -> None:
-    reading = "r" in mode if isinstance(mode, str) else not flags & NOT_READING
+    reading = "r" in mode or "+" in mode if isinstance(mode, str) else not flags & NOT_READING
     if not reading or not isinstance(path, (str, bytes)):
         return
     name = os.path.realpath(_source(os.fsdecode(path)))
@@ -105,8 +105,6 @@ def _note(frame: FrameType | None, path: Any, mode: Any, flags: Any) -> None:
     by, importing = None, False
     while frame is not None:
         source = frame.f_code.co_filename
-        if source.startswith(PACKAGE):
-            break  # the laboratory opened it
         if by in (None, source) and is_own(source):
             by, importing = source, importing or frame.f_code.co_name == "<module>"
         frame = frame.f_back

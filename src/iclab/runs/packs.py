@@ -133,7 +133,7 @@ def _trained(job: Job, pack: Pack, chosen: Sequence[Trial], store: Store | None,
                            memory=job.memory, progress=progress, stop=stop)
     except (Interrupted, MemoryLimit):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a user's code may call exit()
         return models, reason_of(error)
     for i, model in zip(missing, fresh, strict=True):
         models[i] = model
@@ -148,7 +148,7 @@ def _measured(job: Job, pack: Pack, mine: Sequence[int], model: Trained | None, 
     def row(i: int, status: str, reason: str, values: dict[str, Any]) -> dict[str, Any]:
         trial = pack.trials[i]
         return {"seed": trial.seed, "status": status, "reason": reason, **values, "test_prompts": job.prompts,
-                "fields": json.dumps(trial.fields())}
+                "fields": json.dumps(trial.fields()), "measured": json.dumps(list(values))}
 
     if model is None:
         return {i: row(i, "failed", reason, {}) for i in mine}
@@ -156,14 +156,14 @@ def _measured(job: Job, pack: Pack, mine: Sequence[int], model: Trained | None, 
     seed, tests = pack.trials[mine[0]].seed, [pack.trials[i].test for i in mine]
     try:
         values = measure_run(model, tests, seed, job.measure, job.prompts)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if len(mine) == 1:
             return {mine[0]: row(mine[0], "failed", f"measure: {reason_of(error)}", {})}
         return {k: v for i in mine for k, v in _measured(job, pack, [i], model, reason).items()}
     return {i: row(i, status, at, measured) for i, measured in zip(mine, values, strict=True)}
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: BaseException) -> str:
     """One line about an error."""
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}"[:300]

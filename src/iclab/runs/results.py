@@ -194,9 +194,13 @@ def _read(place: str | Path | Store) -> tuple[pl.DataFrame, list[str]]:
     latest: dict[Any, dict[str, Any]] = {}
     readable = [row for row in store.all_rows() if row.keys() >= {"fields", "seed", "test_prompts", "finished"}]
     for row in sorted(readable, key=lambda row: (row["status"] != "failed", row["finished"])):
-        # One setting may have been measured several times, for different quantities.
-        found = {name: value for name, value in row.items() if value is not None}
-        latest.setdefault((row["fields"], row["seed"], row["test_prompts"]), {}).update(found)
+        # One setting may have been measured several times, for different quantities: those of one training go together.
+        # What the later row measured it says, also where that came to nothing.
+        mine = {name: row.get(name) for name in json.loads(row.get("measured") or "[]")}
+        mine |= {name: value for name, value in row.items() if value is not None}
+        setting = (row["fields"], row["seed"], row["test_prompts"])
+        before = latest.get(setting, {})
+        latest[setting] = (before if before.get("run") == row.get("run") else {}) | mine
     rows = list(latest.values())
     if not rows:
         broken = len(store.damaged())

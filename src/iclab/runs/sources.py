@@ -26,7 +26,8 @@ BY_NAME = ("import_module", "__import__", "run_module")
 BY_TEXT = ("exec", "eval", "compile")
 """Builtins that run a text as code."""
 BY_PATH = ("run_path", "spec_from_file_location", "SourceFileLoader")
-READS = ("open", "read", "load", "scan", "from", "imread", "memmap", "genfromtxt", "File", *BY_PATH)
+READS = ("open", "read", "load", "scan", "from", "imread", "memmap", "genfromtxt", "File", "safe_open", "connect",
+         "stored_results", *BY_PATH)
 """How the names of functions begin that read a file."""
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import importlib
 import importlib.util
+import os
 import threading
 from collections.abc import Iterable
 from functools import cache
@@ -101,6 +102,13 @@ def modules_of(value: Any) -> list[str]:
     return mine + [module for field in dataclasses.fields(value) for module in modules_of(getattr(value, field.name))]
 
 
+USUAL = {"jax_threefry_partitionable": True, "jax_default_prng_impl": "threefry2x32",
+         "jax_default_matmul_precision": None, "jax_numpy_dtype_promotion": "standard"}
+"""Settings of JAX that change numbers, where nobody has changed them."""
+
+
 def precision() -> str:
-    """float32, or float64 where JAX is told so."""
-    return "float64" if jax.config.values["jax_enable_x64"] else "float32"
+    """float32, or float64 where JAX is told so; and whatever else it is told that changes numbers."""
+    told = [f"{name}={jax.config.values[name]}" for name, usual in USUAL.items() if jax.config.values[name] != usual]
+    told += sorted(flag for flag in os.environ.get("XLA_FLAGS", "").split() if "fast_math" in flag)
+    return " ".join(["float64" if jax.config.values["jax_enable_x64"] else "float32", *told])

@@ -132,6 +132,9 @@ def _shapes(run: Run) -> Any:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file through a temporary neighbour, so that a reader never sees half of it."""
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path  # a link stays, what it leads to is written
+    if path.exists() and not path.is_file():
+        raise IclabError(f"cannot write {str(path)!r}: it is a folder, a device or a pipe, not a file")
     handle = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
