@@ -57,6 +57,11 @@ def test_streams_that_fail_give_no_traceback(name, tmp_path):
     assert done.stdout.startswith(out)
 
 
+def test_a_name_that_no_file_can_have(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(["eval", "a" * 5000], "checkpoint 'a")
+
+
 @pytest.mark.parametrize("arguments", [["eval", "x", "--seed=--"], ["theory", "--accuracy=--"], ["train", "--out=--"],
                                        ["results", "s", "--limit=--"], ["chain", "--steps=--"]])
 def test_two_dashes_are_no_value(arguments, tmp_path, monkeypatch):

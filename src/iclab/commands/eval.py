@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
 from iclab import registry
@@ -20,8 +20,8 @@ from iclab.training import Trained, load_checkpoint
 def main(arguments: list[str]) -> None:
     """Measure the error on test prompts: those of training, with the options given."""
     import_named("eval", arguments)
-    # The fields of the test are those of the checkpoint's prompts, which stands first or after options.
-    given = [argument for argument in arguments if not argument.startswith("-") and Path(argument).is_file()]
+    # Which fields the test has is up to the checkpoint: it is read before the options.
+    given = [argument for argument in arguments if not argument.startswith("-") and os.path.isfile(argument)]
     trained = load_checkpoint(given[0]) if given else None
     parser = Parser("eval", "Measure the error of a checkpoint on fresh prompts. Test prompts are those of training "
                             "unless options change them.")
