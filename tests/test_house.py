@@ -19,7 +19,7 @@ from iclab.training import Run, Training
 SOURCE = Path(iclab.__file__).parent
 ORDER = ["errors", "registry", "limits", "inputs", "parallel", "specs", "fields", "notation", "prompts", "models",
          "probes", "training", "conformance", "theory", "runs", "figures", "papers", "report", "bench", "commands",
-         "cli"]
+         "cli", "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
 SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
          ChainEmbedding, Training, Run]

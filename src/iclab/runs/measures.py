@@ -31,6 +31,8 @@ SOUND = ("trained", "stuck")
 """Outcomes of trials that can be measured: a model that learned nothing has an error too."""
 STATES = (*SOUND, "diverged", "failed")
 """All that can become of a trial."""
+SETTINGS = ("model.", "prompts.", "training.", "test.", "init_seed", "data_seed")
+"""How the names of settings begin."""
 TAKEN = (*BOOKKEEPING, *MEASURES, *STATES, "seeds", "of")
 """Names of columns, which a user's own quantities cannot have."""
 
@@ -81,9 +83,9 @@ def _own(function: Callable[..., Any], trained: Trained, test: Any, seed: int) -
     said = function(trained, test, seed)
     values = said if isinstance(said, dict) else {getattr(function, "__name__", type(function).__name__): said}
     for name, value in values.items():
-        if not isinstance(name, str) or "." in name or name.endswith(("_low", "_high")):
-            raise SpecError(f"measure must name its numbers by texts without a dot, as settings have one, that do not "
-                            f"end in _low or _high, as intervals do, got {name!r}")
+        if not isinstance(name, str) or name.startswith(SETTINGS) or name.endswith(("_low", "_high")):
+            raise SpecError(f"measure must name its numbers by texts that are no settings (as prompts.tasks is) "
+                            f"and no ends of intervals (as error_low is), got {name!r}")
         if np.ndim(value) != 0 or not np.issubdtype(np.asarray(value).dtype, np.number):
             raise SpecError(f"measure must return numbers, got {value!r} for {name!r}")
     return values
