@@ -1,9 +1,9 @@
 """Chains of thought of 10,000 prompts in one call, against the same maths in batched eager PyTorch.
 
-All get the same prompts (20 examples, K = 3), the same trained weights, all cores, and must give the same answers. The
-first baseline is algorithm 2 as it is written: ask for a step with one batched product over all columns of all prompts,
-decode it, append its column, go on. The second is tuned: the query's own columns are kept apart, because appending them
-copies all the others. Needs PyTorch. Run: `python benchmarks/chain_inference.py`.
+All contenders get the same prompts (20 examples, K = 3), the same trained weights and all cores, and must give the same
+answers. The first baseline follows algorithm 2 literally: compute a step with one batched product over all columns of
+all prompts, decode it, append its column, repeat. The second is tuned: it keeps the query's columns separate, because
+appending them copies all the others. Needs PyTorch. Run: `python benchmarks/chain_inference.py`.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ def appending(W, columns, query, patterns, codes):
     size, dimension, answers = len(columns), query.shape[1], []
     nothing = torch.zeros_like(query)
     for code in codes.unsqueeze(1).expand(-1, size, -1):
-        asked = torch.cat([query, nothing, code], dim=1) @ W.T
-        attention = torch.softmax((columns @ asked[:, :, None])[..., 0], dim=1)
+        keyed = torch.cat([query, nothing, code], dim=1) @ W.T
+        attention = torch.softmax((columns @ keyed[:, :, None])[..., 0], dim=1)
         output = (attention[:, None] @ columns)[:, 0, dimension:2 * dimension]
         answers.append((output @ patterns.T).argmax(dim=1))
-        said = patterns[answers[-1]]
-        columns = torch.cat([columns, torch.cat([query, said, code], dim=1)[:, None]], dim=1)
-        query = said
+        answer = patterns[answers[-1]]
+        columns = torch.cat([columns, torch.cat([query, answer, code], dim=1)[:, None]], dim=1)
+        query = answer
     return torch.stack(answers, dim=1).numpy()
 
 
 @torch.no_grad()
 def apart(W, columns, query, patterns, codes):
-    """The same, with the query's own columns apart."""
-    size, count, dimension, answers, own = len(columns), columns.shape[1], query.shape[1], [], []
+    """The same, with the query's columns kept separate."""
+    size, count, dimension, answers, decoded = len(columns), columns.shape[1], query.shape[1], [], []
     nothing = torch.zeros_like(query)
     for code in codes.unsqueeze(1).expand(-1, size, -1):
-        asked = (torch.cat([query, nothing, code], dim=1) @ W.T)[:, :, None]
-        logits = columns @ asked
-        if own:
-            mine = torch.stack(own, dim=1)
-            logits = torch.cat([logits, mine @ asked], dim=1)
+        keyed = (torch.cat([query, nothing, code], dim=1) @ W.T)[:, :, None]
+        logits = columns @ keyed
+        if decoded:
+            query_columns = torch.stack(decoded, dim=1)
+            logits = torch.cat([logits, query_columns @ keyed], dim=1)
         attention = torch.softmax(logits[..., 0], dim=1)[:, None]
         output = attention[..., :count] @ columns
-        if own:
-            output = output + attention[..., count:] @ mine
+        if decoded:
+            output = output + attention[..., count:] @ query_columns
         answers.append((output[:, 0, dimension:2 * dimension] @ patterns.T).argmax(dim=1))
-        said = patterns[answers[-1]]
-        own.append(torch.cat([query, said, code], dim=1))
-        query = said
+        answer = patterns[answers[-1]]
+        decoded.append(torch.cat([query, answer, code], dim=1))
+        query = answer
     return torch.stack(answers, dim=1).numpy()
 
 
@@ -76,12 +76,12 @@ def main() -> None:
                   "eager, kept apart": lambda: apart(W, columns, query, patterns, codes),
                   "iclab, one call": lambda: reason(trained, prompts, vectors)}
     answers = {name: run() for name, run in contenders.items()}
-    same = min(float((found == answers["iclab, one call"]).mean()) for found in answers.values())
+    same = min(float((given == answers["iclab, one call"]).mean()) for given in answers.values())
     right = float((answers["iclab, one call"] == np.asarray(prompts.chain)[:, 1:]).mean())
     times = {name: [] for name in contenders}
     for _ in range(ROUNDS):
         for name, run in contenders.items():
-            run()  # not timed: the threads and the memory of the one before are put away
+            run()  # untimed warm-up after the previous contender
             began = time.perf_counter()
             for _ in range(REPEATS):
                 run()

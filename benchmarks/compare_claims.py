@@ -16,7 +16,7 @@ from typing import Any
 
 
 def checks(path: str) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Every check by its claim, its place there and its name: some of a claim share a name."""
+    """Every check by claim, position and name; names repeat within some claims."""
     data = json.loads(Path(path).read_text())
     claims = data if isinstance(data, list) else data["claims"]
     return {(claim["id"], str(number), check["name"]): check for claim in claims
@@ -24,31 +24,33 @@ def checks(path: str) -> dict[tuple[str, str, str], dict[str, Any]]:
 
 
 def distance(a: float | None, b: float | None) -> float:
-    """Relative difference of two numbers; 0 for two that are none."""
+    """Relative difference of two numbers; 0 if both are missing or both are NaN."""
     if a is None or b is None or not (math.isfinite(a) and math.isfinite(b)):
         return 0.0 if a == b or (a is not None and b is not None and math.isnan(a) and math.isnan(b)) else math.inf
     return abs(a - b) / max(abs(a), abs(b)) if a != b else 0.0
 
 
 def main() -> int:
-    """Print what differs; 1 if anything differs too much."""
+    """Print the differences; return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before")
     parser.add_argument("after")
     parser.add_argument("--tolerance", type=float, default=1e-6)
     options = parser.parse_args()
     before, after = checks(options.before), checks(options.after)
-    bad = [f"only in one file: {' / '.join(name)}" for name in sorted(before.keys() ^ after.keys())]
+    differences = [f"only in one file: {' / '.join(name)}" for name in sorted(before.keys() ^ after.keys())]
     both = sorted(before.keys() & after.keys())
     equal = 0
     for name in both:
         old, new = before[name], after[name]
-        away = distance(old["measured"], new["measured"])
-        equal += away == 0
-        if away > options.tolerance or old["verdict"] != new["verdict"]:
-            bad.append(f"{' / '.join(name)}: {old['measured']} {old['verdict']} -> {new['measured']} {new['verdict']}")
-    print("\n".join([*bad, f"{len(both)} checks in both, {equal} equal to the last bit, {len(bad)} differences"]))
-    return int(bool(bad))
+        relative = distance(old["measured"], new["measured"])
+        equal += relative == 0
+        if relative > options.tolerance or old["verdict"] != new["verdict"]:
+            differences.append(f"{' / '.join(name)}: {old['measured']} {old['verdict']} -> "
+                               f"{new['measured']} {new['verdict']}")
+    summary = f"{len(both)} checks in both, {equal} equal to the last bit, {len(differences)} differences"
+    print("\n".join([*differences, summary]))
+    return int(bool(differences))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Time a model-step for packs of several widths, one and several packs at once."""
+"""Time per model-step for packs of several widths, with one pack or several at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RUN = Run(training=Training(steps=500, learning_rate=0.1, record_every=250))
 
 
 def timed(runs: list[Run], width: int, workers: int) -> float:
-    """Microseconds a model-step, the best of three after a warm-up."""
+    """Microseconds per model-step, the best of three after a warm-up."""
     train_many(runs, width=width, workers=workers)
     best = float("inf")
     for _ in range(3):
@@ -22,9 +22,9 @@ def timed(runs: list[Run], width: int, workers: int) -> float:
 
 
 if __name__ == "__main__":
-    own = [RUN.seeded(seed) for seed in range(32)]
+    separate = [RUN.seeded(seed) for seed in range(32)]
     shared = [replace(RUN, init_seed=seed) for seed in range(32)]
     print(f"{'width':>5} {'own data, 1 pack':>17} {f'own data, {cores()} packs':>18} {f'shared, {cores()} packs':>17}")
     for width in (1, 2, 4, 8, 16, 32):
-        print(f"{width:5} {timed(own, width, 1):17.1f} {timed(own, width, cores()):18.1f} "
+        print(f"{width:5} {timed(separate, width, 1):17.1f} {timed(separate, width, cores()):18.1f} "
               f"{timed(shared, width, cores()):17.1f}", flush=True)

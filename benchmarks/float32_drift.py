@@ -1,4 +1,4 @@
-"""How far a run's trained weights depend on its company, in float32 and in float64."""
+"""How much a run's trained weights depend on the other runs in its pack, in float32 and in float64."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iclab.papers.mamba.settings import training_prompts
 
 
 def drift(steps: int) -> float:
-    """Largest difference of a weight, trained alone and in a pack, relative to the largest weight."""
+    """Largest difference between a weight trained alone and in a pack, relative to the largest weight."""
     run = Run(prompts=training_prompts(), training=Training(steps=steps, record_every=500))
     alone = train(run)
     together = train_many([run.seeded(seed) for seed in range(4)])[0]

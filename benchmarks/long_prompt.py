@@ -1,4 +1,4 @@
-"""Three layers of Mamba on ever longer prompts: time and memory grow linearly in the chunked form."""
+"""Three layers of Mamba on longer and longer prompts: time and memory grow linearly in the chunked form."""
 
 from __future__ import annotations
 

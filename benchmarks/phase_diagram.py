@@ -1,8 +1,8 @@
-"""1,000 trainings of a phase diagram, against a loop of eager PyTorch runs measured on a sample beside it.
+"""1,000 trainings of a phase diagram, against a loop of eager PyTorch runs extrapolated from a sample.
 
-The sweep of examples/04_phase_diagram.toml runs from an empty store, compilation, measurement and writing included.
-Before and after it some eager PyTorch runs of the same kind (same sampler, same maths, all cores) take a stretch each;
-1,000 such runs one after the other are extrapolated.
+The sweep of examples/04_phase_diagram.toml starts from an empty store; its time includes compilation, measurement and
+writing. Before and after it, some of the same trainings run for a few steps each in eager PyTorch (same sampler, same
+maths, all cores), from which the time of all 1,000 in sequence is extrapolated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TORCH_STEPS = 300
 
 
 def eager_seconds_per_step(run: Any) -> float:
-    """Seconds of one step of an eager run, measured over a stretch of it."""
+    """Seconds per step of an eager run, averaged over TORCH_STEPS steps."""
     baseline = TorchMamba(torch, run.prompts, run.training.batch_size, run.training.learning_rate,
                           gated=run.model.member == "mamba")
     baseline.step()
@@ -64,9 +64,9 @@ def main() -> None:
     loop = sum(median(eager[trial.run.model.member]) * trial.run.training.steps for trial in trials)
     spread = " ".join(f"{name} {1e3 * min(t):.2f}-{1e3 * max(t):.2f}" for name, t in eager.items())
     print(f"iclab: {len(trials)} trainings, {results.counts}, {seconds:.0f} s "
-          f"({1e6 * seconds / steps:.0f} us a model-step, everything included)")
+          f"({1e6 * seconds / steps:.0f} us per model-step, everything included)")
     print(f"eager PyTorch: {loop:.0f} s extrapolated from {sum(map(len, eager.values()))} runs, {cores()} threads "
-          f"(ms a step: {spread}); training alone, without measuring")
+          f"(ms per step: {spread}); training alone, without measuring")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"ratio {loop / seconds:.1f}; peak memory {peak:.0f} MiB")
 

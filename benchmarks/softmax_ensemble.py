@@ -1,7 +1,7 @@
 """An ensemble of 16 one-layer softmax Transformers against the same training loop in eager PyTorch, interleaved.
 
-The baseline draws the same prompts afresh every step (batched), forms W_Q^T W_K and W_O W_V once a step, leaves out the
-label coordinates that are always 0, as iclab does, and takes plain SGD steps; both sides use all cores. Needs PyTorch.
+Like iclab, the baseline draws fresh prompts every step (batched), forms W_Q^T W_K and W_O W_V once per step, omits the
+label coordinates that are always 0, and takes plain SGD steps; both sides use all cores. Needs PyTorch.
 Run: `python benchmarks/softmax_ensemble.py`.
 """
 
@@ -39,15 +39,15 @@ class TorchSoftmaxMLP:
         spec, B = self.spec, self.batch
         tokens, m1, m2, d = spec.prompt_length + 1, spec.relevant_patterns, spec.irrelevant_patterns, spec.dimension
         number = torch.arange(B)
-        asked, negative = number % m1, (number // m1) % 2
-        partner = (asked + 1 - 2 * negative) % m1
+        query_pattern, negative = number % m1, (number // m1) % 2
+        partner = (query_pattern + 1 - 2 * negative) % m1
         label = 1.0 - 2.0 * negative
         same, decisive = torch.rand(B, tokens) < 0.5, torch.rand(B, tokens) < spec.decisive_fraction
         same[:, -1], decisive[:, -1] = True, True
-        # One of the patterns that belong neither to the query nor to its partner, which are neighbours on the circle.
-        first = torch.where(negative == 0, asked, partner)[:, None]
+        # A pattern other than the query's and its partner's, which are neighbours on the circle.
+        first = torch.where(negative == 0, query_pattern, partner)[:, None]
         other = (first + 2 + torch.randint(0, m1 - 2, (B, tokens))) % m1
-        pattern = torch.where(decisive, torch.where(same, asked[:, None], partner[:, None]), other)
+        pattern = torch.where(decisive, torch.where(same, query_pattern[:, None], partner[:, None]), other)
         clean = torch.where(same, label[:, None], -label[:, None])
         y = torch.where(decisive, clean, 2.0 * torch.randint(0, 2, (B, tokens)) - 1.0)
         kappa = (2.0 * torch.rand(B, tokens) - 1.0) * (spec.irrelevant_scale * spec.pattern_norm)
@@ -101,7 +101,7 @@ def main() -> None:
             times[name].append(timer())
     for name, values in times.items():
         ratio = median(a / b for a, b in zip(times["eager PyTorch"], values, strict=True))
-        print(f"{name:24} {1e6 * median(values):8.0f} us a model-step   {ratio:5.1f} x eager")
+        print(f"{name:24} {1e6 * median(values):8.0f} us per model-step   {ratio:5.1f} x eager")
     print(f"PyTorch's loss after {TORCH_STEPS * (ROUNDS + 1)} steps: {baseline.step():.3f}; {cores()} threads")
 
 

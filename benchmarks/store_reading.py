@@ -1,4 +1,4 @@
-"""How long it takes to show the results of a store of many packs: one by one, side by side, and merged.
+"""How long it takes to read the results of a store with many packs: one by one, in parallel, and merged.
 
     python benchmarks/store_reading.py [PACKS]
 """
@@ -20,7 +20,7 @@ from iclab.runs.results import stored_results
 
 
 def write_packs(folder: Path, packs: int) -> None:
-    """So many result files of one row, as processes that are killed often would leave them."""
+    """Write `packs` result files of one row each, as often-killed processes would leave them."""
     folder.mkdir()
     for number in range(packs):
         fields = {f"prompts.field_{i}": i for i in range(40)} | {"prompts.outlier_scale": number}
@@ -34,7 +34,7 @@ def write_packs(folder: Path, packs: int) -> None:
 
 
 def timed(function) -> float:
-    """Seconds that a call takes."""
+    """The duration of a call in seconds."""
     began = time.perf_counter()
     function()
     return time.perf_counter() - began
@@ -48,5 +48,5 @@ if __name__ == "__main__":
         first = timed(lambda: stored_results(place))
         merging = timed(Store(place).tidy)
         merged = timed(lambda: stored_results(place))
-    print(f"{packs} packs: parsed one by one {one_by_one:.2f} s; shown {first:.2f} s; merged in {merging:.2f} s; shown "
-          f"after that {merged:.2f} s")
+    print(f"{packs} packs: parsed one by one {one_by_one:.2f} s; read in parallel {first:.2f} s; merged in "
+          f"{merging:.2f} s; read after merging {merged:.2f} s")

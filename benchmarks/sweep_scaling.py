@@ -1,4 +1,4 @@
-"""How the cost of a sweep grows from 100 to 1,000 runs: seconds a run and peak memory, each in a process of its own."""
+"""How the cost of a sweep grows from 100 to 1,000 runs: seconds per run and peak memory, each in a separate process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNTS = (100, 200, 500, 1000)
 
 
 def measure(count: int) -> None:
-    """Run one sweep and print what it took."""
+    """Run one sweep and print its time and memory."""
     base = Run(prompts=Classification(tasks="cyclic:5"),
                training=Training(steps=500, record_every=250))
     sweep = Sweep(base=base, test={"label_rule": "flip"}, seeds=5,
@@ -25,7 +25,7 @@ def measure(count: int) -> None:
         sweep.run(store=store, memory=64 * 2**20)
         seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{count:6} runs {seconds:8.1f} s {1e3 * seconds / count:8.1f} ms a run {peak:8.0f} MiB", flush=True)
+    print(f"{count:6} runs {seconds:8.1f} s {1e3 * seconds / count:8.1f} ms per run {peak:8.0f} MiB", flush=True)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ def main() -> dict[str, float]:
 
     attack = replace(prompts, label_rule="flip", outlier_scale=6.0, tasks="all")
     errors = {name: measure_error(model, attack).error for name, model in (("mamba", mamba), ("linear", linear))}
-    print(f"60 % of the examples flipped: Mamba errs {errors['mamba']:.3f}, linear attention {errors['linear']:.3f}, "
-          f"the floor is {information_floor(attack):.5f}")
+    print(f"60 % of the examples flipped: error of Mamba {errors['mamba']:.3f}, of linear attention "
+          f"{errors['linear']:.3f}; the floor is {information_floor(attack):.5f}")
 
     gates = gate_profile(mamba, attack)
     print("gate, nearest five examples: clean", gates.clean[0, :5].round(3), "poisoned", gates.poisoned[0, :5].round(3))

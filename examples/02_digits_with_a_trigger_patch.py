@@ -1,7 +1,7 @@
 """Your own data: handwritten digits as prompts, a bright patch in the corner as the poison.
 
-Digits 0 to 6 are trained on, 7 to 9 are held out: at test every task is one the model has never seen. Poisoned examples
-carry the patch and, at test, the wrong label. Mamba learns to shut the patch out; linear attention cannot.
+The model trains on digits 0 to 6; 7 to 9 are held out, so every test task is new to it. Poisoned examples carry
+the patch and, at test, the wrong label. Mamba learns to shut the patch out; linear attention cannot.
 """
 
 from __future__ import annotations

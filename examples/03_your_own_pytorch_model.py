@@ -1,7 +1,7 @@
-"""Your own model: any callable on NumPy arrays goes through the same attacks and probes. Here, a PyTorch module.
+"""Your own model: any callable on NumPy arrays works with the same attacks and probes. Here, a PyTorch module.
 
 Trained with outliers, softmax attention learns to look away from them: its weights, unlike those of linear attention,
-can refuse an example. Needs the torch extra.
+can ignore an example. Needs the torch extra.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def main() -> dict[float, float]:
         test={"label_rule": "flip", "outlier_fraction": 0.6, "outlier_scale": 6.0, "tasks": "all"},
         grid={"prompts.outlier_fraction": [0.0, 0.3, 0.6], "prompts.outlier_scale": [1.0, 2.0]},
         seeds=2)
-    with tempfile.TemporaryDirectory() as folder:  # a folder of your own keeps the runs for the next question
+    with tempfile.TemporaryDirectory() as folder:  # a permanent folder keeps the runs for the next question
         results = sweep.run(store=Path(folder) / "store")
     print(results.over_seeds().select(*results.axes, "error", "error_low", "error_high"))
     plot = phase_diagram(results, "prompts.outlier_fraction", "prompts.outlier_scale", theory="mamba")

@@ -1,6 +1,6 @@
 """What hurts a trained model most? Search for the attack within a budget, then measure it like any other.
 
-Poison that follows the training outliers is filtered by Mamba; the same outliers reversed open its gate.
+Mamba filters poison along the training outliers; the same outliers reversed open its gate.
 """
 
 import sys
@@ -11,7 +11,7 @@ steps = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
 
 
 def main():
-    """Train both, search, print; returns the errors by model and budget."""
+    """Train both models, search, print; return the errors by model and budget."""
     prompts = Classification(outlier_fraction=0.6, tasks="cyclic:5")
     rates = {"mamba": 1.0, "linear": 0.1}
     models = {name: train(Run(model=GatedAttention(member=name), prompts=prompts,
@@ -21,11 +21,11 @@ def main():
                "any combination of the training outliers": Budget(largest=6.0)}
     errors = {}
     for name, model in models.items():
-        print(f"{name}: errs {measure_error(model, test).error:.3f} under flipped training outliers")
-        for said, budget in budgets.items():
+        print(f"{name}: error {measure_error(model, test).error:.3f} under flipped training outliers")
+        for description, budget in budgets.items():
             worst = worst_attack(model, test, budget, starts=2, steps=15)
-            errors[name, said] = worst.error
-            print(f"  worst, {said}: {worst.error:.3f} ({worst.rule}, {worst.placement}, norm {worst.norm:.1f}, "
+            errors[name, description] = worst.error
+            print(f"  worst, {description}: {worst.error:.3f} ({worst.rule}, {worst.placement}, norm {worst.norm:.1f}, "
                   f"coefficient sum {worst.coefficient_sum:.2f})")
     return errors
 

@@ -37,7 +37,7 @@ class KernelVote:
         return self.init_scale * jnp.eye(dimension)
 
     def apply(self, W: jax.Array, columns: jax.Array) -> tuple[jax.Array, Seen]:
-        """The output for one prompt's query, and what led to it; batches are vmap's business."""
+        """The output for one prompt's query, and its intermediates; vmap handles batches."""
         x, y = columns[:, :-1], columns[:, -1]
         scores = jax.nn.softmax(-jnp.square((x[:-1] - x[-1]) @ W.T).sum(axis=1))
         return scores @ y[:-1], Seen(jnp.append(scores, 0.0)[None])

@@ -1,16 +1,14 @@
-"""A prompt family of your own: a new halfspace in every prompt, some labels wrong and nothing to tell them by."""
+"""A prompt family of your own: a new halfspace in every prompt, with some wrong labels that nothing marks."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from iclab import GatedAttention, Prompt, Run, Training, measure_error, replace, train_many
-from iclab.prompts.context import Family
-from iclab.prompts.randomness import as_key
+from iclab.prompts.prompt import Family
 from iclab.specs import number, require_range, spec
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
@@ -18,7 +16,7 @@ STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
 
 @spec(part="prompts")
 class Halfspaces(Family):
-    """x is Gaussian, the label is the side of a random plane on which it lies."""
+    """x is Gaussian; its label is the side of a random plane that it lies on."""
 
     dimension: int = 4
     prompt_length: int = 20
@@ -28,20 +26,13 @@ class Halfspaces(Family):
     def check(self) -> None:
         require_range(self, "wrong_fraction", 0, 1)
 
-    def bits(self, key: Any, batch: int) -> jax.Array:
-        """The randomness of a batch: the plane, the inputs, and a number that decides who lies."""
-        shape, words = (batch, self.prompt_length + 2, self.dimension + 1), jnp.stack(as_key(key))
-        return jax.random.normal(jax.random.wrap_key_data(words), shape)
-
-    def prompts(self, bits: jax.Array) -> Prompt:
-        return jax.vmap(self._prompt)(bits)
-
-    def _prompt(self, drawn: jax.Array) -> Prompt:
-        plane, x, luck = drawn[0, :-1], drawn[1:, :-1], jax.scipy.stats.norm.cdf(drawn[1:, -1])
-        clean, none = jnp.sign(x @ plane), jnp.zeros(len(x), jnp.int32)
-        wrong = (luck < self.wrong_fraction).at[-1].set(False)
-        return Prompt(x=x, y=jnp.where(wrong, -clean, clean).at[-1].set(0.0), label=clean[-1], pattern=none,
-                      outlier=wrong, clean=clean, task=none[:2], irrelevant=none, direction=none)
+    def draw(self, key: jax.Array) -> Prompt:
+        """One prompt; batches, ensembles and compiled loops are iclab's business."""
+        tokens, (plane_key, x_key, luck_key) = self.prompt_length + 1, jax.random.split(key, 3)
+        plane, x = jax.random.normal(plane_key, (self.dimension,)), jax.random.normal(x_key, (tokens, self.dimension))
+        clean = jnp.sign(x @ plane)
+        wrong = jax.random.uniform(luck_key, (tokens,)) < self.wrong_fraction
+        return Prompt(x, jnp.where(wrong, -clean, clean).at[-1].set(0.0), clean[-1])
 
 
 def main() -> dict[str, list[float]]:

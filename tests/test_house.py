@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 import iclab
-from iclab.models import GPT2, ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
+from iclab.models import (
+    GPT2,
+    ChainAttention,
+    ChainEmbedding,
+    GatedAttention,
+    LabelEmbedding,
+    SoftmaxMLP,
+    VectorEmbedding,
+)
 from iclab.notation import NOTATION
 from iclab.prompts import ArrayPrompts, Chain, Classification
 from iclab.specs import field_help
@@ -18,11 +26,11 @@ from iclab.training import Run, Training
 
 SOURCE = Path(iclab.__file__).parent
 ORDER = ["errors", "registry", "limits", "inputs", "parallel", "specs", "fields", "notation", "prompts", "models",
-         "probes", "training", "conformance", "theory", "runs", "figures", "papers", "report", "bench", "commands",
+         "training", "probes", "conformance", "theory", "runs", "figures", "papers", "report", "bench", "commands",
          "cli", "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
 SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
-         ChainEmbedding, Training, Run]
+         VectorEmbedding, ChainEmbedding, Training, Run]
 
 
 def room(path):

@@ -17,13 +17,13 @@ COMMANDS = {
     "notation": "the papers' symbols and the fields that hold them",
     "train": "train one model and save it",
     "eval": "measure the error of a saved model under any attack",
-    "sweep": "train and measure every run that a sweep file describes, here or on a Ray cluster",
+    "sweep": "train and measure every run that a sweep file describes, locally or on a Ray cluster",
     "results": "show or export what the sweeps in a store have measured",
     "chain": "predict and measure whether step-by-step prompting beats direct prompting",
     "bench": "time training against eager and compiled PyTorch (needs the torch extra)",
 }
 LONGEST = 2000
-"""Characters of a complaint; an option's value may be of any length."""
+"""Longest error message shown, in characters; it may quote an option's value of any length."""
 USAGE = """usage: iclab COMMAND [OPTIONS]
 
 A laboratory for the theory of in-context learning.
@@ -39,17 +39,17 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return _run(arguments)
-    except BrokenPipeError:  # the reader of the output has left, as `head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
             raise
-        return _fail(f"standard output must be writable, got one that is not ({error.strerror})")
+        return _fail(f"standard output must be writable ({error.strerror})")
 
 
 def _run(arguments: list[str]) -> int:
-    if sys.stdout is None:  # closed by the caller: nobody wants to see it
+    if sys.stdout is None:  # closed by the caller: discard the output
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE.format(commands="\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())), flush=True)
@@ -76,7 +76,8 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:
         if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        return _fail(f"the work must fit into memory, which ran out: {' '.join(str(error).split()) or 'MemoryError'}")
+        reason = " ".join(str(error).split()) or "MemoryError"
+        return _fail(f"the work must fit into memory, but memory ran out: {reason}")
     except KeyboardInterrupt as stop:
         print(f"iclab: interrupted. {stop}".rstrip(), file=sys.stderr)
         return 130
@@ -84,7 +85,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _write_any_text() -> None:
-    """A name that is no text, such as a path of any bytes, is printed with escapes instead of failing."""
+    """Print undecodable text, such as a path of arbitrary bytes, with escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -16,13 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from iclab.errors import IclabError
-from iclab.fields import hint_of, kinds, of_kind
+from iclab.fields import hint_of, kinds
 from iclab.models import forward
+from iclab.models.protocol import Model
+from iclab.prompts.labels import LabelKind
+from iclab.prompts.prompt import Family, Prompt
 from iclab.prompts.randomness import as_key
-from iclab.registry import kinds as registered
-from iclab.specs import replace
+from iclab.specs import lower, replace
 from iclab.training import Run, Training, load_checkpoint, save_checkpoint, train
 from iclab.training.losses import LOSSES
+from iclab.training.matching import prompts_for
 
 BATCH = 6
 NO_SUCH_WORD = "no such word"
@@ -41,36 +44,27 @@ def _must(holds: bool, rule: str) -> None:
         raise ConformanceError(rule)
 
 
-def suited_prompts(model: Any) -> Any:
-    """Prompts of the first registered family that a model can read."""
-    for cls in registered("prompts"):
-        prompts = of_kind("prompts", cls.__name__, "prompts")
-        if prompts.speaks_of == model.embedding.speaks_of:
-            return prompts
-    raise IclabError(f"prompts must be given: no family speaks of {model.embedding.speaks_of}")
-
-
-def check_model(model: Any, prompts: Any = None, folder: Any = None) -> None:
+def check_model(model: Model, prompts: Family | None = None, folder: Any = None) -> None:
     """Try a model on some prompts (the first family that it reads); `folder` is where a checkpoint is tried, if at
     all."""
-    prompts = suited_prompts(model) if prompts is None else prompts
-    loss = "squared" if prompts.speaks_of == "chain" else "hinge"
+    prompts = prompts_for(model) if prompts is None else prompts
+    labels = prompts.labels
     with jax.enable_x64(True):
-        batch = prompts.sample(0, BATCH)
-        params = model.init(jax.random.key(0), prompts.dimension)
-        _check_start(model, params, prompts.dimension)
-        _check_outputs(model, params, batch)
-        _check_gradient(model, params, batch)
+        batch, lowered = prompts.sample(0, BATCH), lower(model)
+        params = lowered.init(jax.random.key(0), prompts.dimension)
+        _check_start(lowered, params, prompts.dimension)
+        _check_outputs(lowered, params, batch, labels)
+        _check_gradient(lowered, params, batch, labels)
     check_values(model)
-    run = Run(model=model, prompts=prompts, training=Training(steps=2, batch_size=BATCH, learning_rate=1e-3, loss=loss,
-                                                              record_every=1))
+    run = Run(model=model, prompts=prompts, training=Training(steps=2, batch_size=BATCH, learning_rate=1e-3,
+                                                              loss=labels.losses[0], record_every=1))
     trained = train(run)
     _must(bool(np.isfinite(trained.loss).all()), "two steps of training must have finite losses")
     if folder is not None:
         _check_checkpoint(trained, folder)
 
 
-def check_prompts(prompts: Any) -> None:
+def check_prompts(prompts: Family) -> None:
     """Try a family of prompts."""
     length, dimension = prompts.prompt_length, prompts.dimension
     batch = prompts.sample(0, BATCH)
@@ -79,10 +73,13 @@ def check_prompts(prompts: Any) -> None:
         _must(field.shape[:1] == (BATCH,), f"{name} must have one row for each prompt of a batch")
         _must(bool(np.isfinite(field).all()), f"{name} must be finite")
     _must(batch.x.shape[2] == dimension, f"inputs must have length dimension = {dimension}, got {batch.x.shape[2]}")
-    if prompts.speaks_of == "labels":
+    _must(bool((np.asarray(batch.y)[:, -1] == 0).all()), "the query's label must be 0 where a model reads it")
+    if prompts.labels.name != "step":
         _must(batch.x.shape[1] == length + 1, f"a prompt must have prompt_length + 1 = {length + 1} tokens")
-        _must(bool((np.asarray(batch.y)[:, -1] == 0).all()), "the query's label must be 0 where a model reads it")
+    if prompts.labels.name == "sign":
         _must(set(np.unique(batch.label)) <= {-1.0, 1.0}, "true labels must be +1 or -1")
+    if prompts.labels.name == "class":
+        _must(np.issubdtype(batch.label.dtype, np.integer), "true labels must be whole numbers, the number of a class")
     again, other = prompts.sample(0, BATCH), prompts.sample(1, BATCH)
     _must(_equal(batch, again), "equal seeds must draw equal prompts")
     _must(not _equal(batch, other), "different seeds must draw different prompts")
@@ -112,22 +109,28 @@ def _check_start(model: Any, params: Any, dimension: int) -> None:
     _must(jax.tree.map(jnp.shape, params) == jax.tree.map(jnp.shape, other), "every seed must start with equal shapes")
 
 
-def _check_outputs(model: Any, params: Any, batch: Any) -> None:
+def _check_outputs(model: Any, params: Any, batch: Prompt, labels: LabelKind) -> None:
     outputs = jax.jit(jax.vmap(lambda prompt: forward(model, params, prompt)[0]))(batch)
-    _must(outputs.shape == batch.label.shape, f"the output must have the label's shape {batch.label.shape[1:]}, got "
-                                              f"{outputs.shape[1:]}")
+    if labels.name == "class":
+        _must(outputs.ndim == 2, f"the output must be one score per class, got shape {outputs.shape[1:]}")
+    else:
+        _must(outputs.shape == batch.label.shape, f"the output must have the label's shape {batch.label.shape[1:]}, "
+                                                  f"got {outputs.shape[1:]}")
     alone = jax.jit(lambda prompt: forward(model, params, prompt)[0])
     one_by_one = jnp.stack([alone(jax.tree.map(lambda field, i=i: field[i], batch)) for i in range(BATCH)])
     _must(bool(jnp.allclose(outputs, one_by_one, rtol=EXACT, atol=EXACT)),
           "a batch must give what its prompts give one by one")
 
 
-def _check_gradient(model: Any, params: Any, batch: Any) -> None:
+def _check_gradient(model: Any, params: Any, batch: Prompt, labels: LabelKind) -> None:
     """The slope along a random direction is that of a difference quotient."""
+    # A smooth loss: the hinge has a corner, where a difference quotient is none.
+    loss = LOSSES["squared" if "squared" in labels.losses else labels.losses[0]]
+
     @jax.jit
     @jax.value_and_grad
     def loss_and_gradient(params: Any) -> Any:
-        return jax.vmap(lambda prompt: LOSSES["squared"](forward(model, params, prompt)[0], prompt.label))(batch).mean()
+        return jax.vmap(lambda prompt: loss(forward(model, params, prompt)[0], prompt.label))(batch).mean()
 
     leaves, tree = jax.tree.flatten(params)
     keys = jax.random.split(jax.random.key(2), len(leaves))
@@ -155,9 +158,10 @@ def _check_checkpoint(trained: Any, folder: Any) -> None:
 
 def _check_independence(prompts: Any) -> None:
     """A prompt must not change with the randomness of the others in its batch."""
-    mine, others = (prompts.bits(as_key(seed), BATCH) for seed in (0, 1))
+    sampler = lower(prompts)
+    mine, others = (sampler.bits(as_key(seed), BATCH) for seed in (0, 1))
     mixed = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[:1], jnp.asarray(b)[1:]]), mine, others)
-    alone, among = (jax.tree.map(lambda field: np.asarray(field)[0], prompts.prompts(bits)) for bits in (mine, mixed))
+    alone, among = (jax.tree.map(lambda field: np.asarray(field)[0], sampler.prompts(bits)) for bits in (mine, mixed))
     _must(_equal(alone, among), "a prompt must be a function of its own randomness, not of its neighbours'")
 
 

@@ -77,5 +77,4 @@ def require_test_size(prompts: Any, count: Any, batch: int) -> None:
 
 def require_batch(prompts: Any, batch: int) -> None:
     """Refuse a batch of prompts that does not fit into memory."""
-    if hasattr(prompts, "prompt_bytes"):
-        require_memory("prompt_length and dimension", f"a batch of {batch} prompts", batch * prompts.prompt_bytes())
+    require_memory("prompt_length and dimension", f"a batch of {batch} prompts", batch * prompts.prompt_bytes())

@@ -164,7 +164,7 @@ def test_an_interruption_is_quick_and_keeps_the_steps(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130
-    assert "steps are kept" in said
+    assert "steps are saved" in said
     assert "Traceback" not in said
     assert 0 < load_checkpoint(path).steps[-1] < 10_000_000
 

@@ -155,7 +155,7 @@ def test_a_report_keeps_what_other_runs_have_found(tmp_path, own):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("1 / 0", "cannot be read as Python: ZeroDivisionError"),
+    ("1 / 0", "cannot be imported: ZeroDivisionError"),
     ("x = 1", "must define ENTRY"),
     (OWN.replace('Entry("mine.claim"', 'Entry("mamba.robust"'), "id of the entry must be new, got 'mamba.robust'"),
     (OWN.replace('Entry("mine.claim"', 'Entry("claims"'), "id of the entry must be two words"),
@@ -191,7 +191,7 @@ def test_an_outcome_survives_being_kept():
     assert again.tables[0].rows[0] == ("1", 2.5)
     assert np.isnan(again.tables[0].rows[1][1])
     assert from_json(to_json(Outcome("s", "p", "m"))) == Outcome("s", "p", "m")
-    with pytest.raises(IclabError, match="an outcome must hold numbers, texts, lists and dicts, got a set"):
+    with pytest.raises(IclabError, match="an outcome must hold numbers, strings, lists and dicts, got a set"):
         to_json(Outcome("s", "p", "m", settings={"a": {1}}))
 
 

@@ -26,7 +26,7 @@ FAMILIES = {
     "chain tests": chain_test(SHORT, patterns=4),
     "rows": from_labelled([[1.0, 2], [0, 1], [3, 1], [2, 2]], [0, 1, 0, 1], prompt_length=3, outlier_fraction=0.3),
 }
-PROMPTS = {"labels": SMALL, "chain": SHORT}
+PROMPTS = {"sign": SMALL, "step": SHORT}
 
 
 def example(name, monkeypatch):
@@ -44,7 +44,7 @@ def test_a_registered_model_keeps_the_rules(name, tmp_path):
     model = of_kind("model", name, "model")
     if name == "gpt2":
         model = replace(model, layers=2, size=8)  # as it is it would compile for half a minute
-    check_model(model, PROMPTS[model.embedding.speaks_of], tmp_path)
+    check_model(model, PROMPTS[model.embedding.reads[0]], tmp_path)
 
 
 def test_every_registered_kind_of_the_package_is_among_these():
@@ -56,7 +56,7 @@ def test_every_registered_kind_of_the_package_is_among_these():
 
 @pytest.mark.parametrize("embedding", [LabelEmbedding(size=3, norm=2.0), ChainEmbedding(norm=0.5)])
 def test_a_model_keeps_the_rules_with_another_embedding(embedding):
-    check_model(GatedAttention(embedding=embedding), PROMPTS[embedding.speaks_of])
+    check_model(GatedAttention(embedding=embedding), PROMPTS[embedding.reads[0]])
     check_values(embedding)
 
 

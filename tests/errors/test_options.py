@@ -147,7 +147,7 @@ def test_memory_that_runs_out_is_told_in_one_line(tmp_path, monkeypatch, error):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("iclab.commands.notation.main", main)
-    refused(["notation"], "the work must fit into memory, which ran out")
+    refused(["notation"], "the work must fit into memory, but memory ran out")
     monkeypatch.setattr("iclab.commands.notation.main", lambda arguments: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         refused(["notation"])

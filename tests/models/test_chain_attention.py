@@ -77,5 +77,5 @@ def test_the_gated_family_reads_chains_and_forgets_nothing_before_the_first_colu
 
 
 def test_one_gate_a_channel_is_refused_for_chains():
-    with pytest.raises(SpecError, match="gate_per_channel must be false with chains"):
+    with pytest.raises(SpecError, match="gate_per_channel must be false when the output is read in many channels"):
         GatedAttention(gate_per_channel=True, embedding=ChainEmbedding())

@@ -30,7 +30,7 @@ CASES = {
 @pytest.mark.parametrize("embedding", [LabelEmbedding(), NARROW, WIDE, ChainEmbedding(), ChainEmbedding(steps=5)])
 @pytest.mark.parametrize("dimension", [9, 10, 30])
 def test_columns_are_as_wide_as_they_say(embedding, dimension):
-    if embedding.speaks_of == "chain":
+    if embedding.reads == ("step",):
         prompts = Chain(dimension=dimension, patterns=6, prompt_length=3, reasoning_steps=embedding.steps)
     else:
         prompts = Classification(dimension=dimension, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=0)

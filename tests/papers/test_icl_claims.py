@@ -23,7 +23,7 @@ from iclab.papers.icl.mechanism import PLACES, along, inside
 from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
 from iclab.probes import model_errors
-from iclab.probes.context import context_errors
+from iclab.probes.by_length import context_errors
 
 SEEDS = [0, 1, 2, 3]
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from iclab import train_many
+from iclab.models import forward_batch
 from iclab.papers.selectors import decode, features, noise
 from iclab.papers.selectors.mechanism import along, inside, parts
 from iclab.papers.selectors.settings import a_run
-from iclab.probes.errors import Drawn
 from iclab.specs import replace
 
 SEEDS = [0, 1, 2, 3]
@@ -49,8 +49,8 @@ def test_labels_decide(models):
 
 def test_the_two_parts_are_the_whole(models):
     run, params = models[0].run, models[0].params
-    batch = Drawn.of(run.prompts.sample(1, 8))
-    hidden = batch.seen(run.model, params)[1].hidden
+    batch = run.prompts.sample(1, 8)
+    hidden = forward_batch(run.model, params, batch)[1].hidden
     for after_values in (False, True):
         np.testing.assert_allclose(sum(parts(run, params, batch, after_values)), hidden, atol=1e-4)
     silent = batch._replace(y=jnp.zeros_like(batch.y))

@@ -9,7 +9,7 @@ import pytest
 from iclab import GatedAttention, IclabError, Run, replace
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes import model_errors
-from iclab.probes.context import context_errors
+from iclab.probes.by_length import context_errors
 from iclab.training import Trained
 
 

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from iclab import Classification, SpecError, measure_error, model_errors, replace, seed_interval
-from iclab.probes.errors import UNIT, wilson
+from iclab.probes.error_rate import UNIT, wilson
 
 PROMPTS = Classification(outlier_fraction=0.3)
 
@@ -26,7 +26,7 @@ def test_known_predictors():
 
 
 def test_a_wrong_shape_is_named():
-    with pytest.raises(SpecError, match="one score a prompt"):
+    with pytest.raises(SpecError, match="one score per prompt"):
         measure_error(lambda batch: batch.y, PROMPTS, count=10)
 
 

@@ -12,7 +12,6 @@ import pytest
 from iclab import Chain, ChainAttention, Classification, SpecError, chain_errors, chain_test, reason, replace
 from iclab.models.chain_attention import ChainParams
 from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
-from iclab.prompts.chain import ChainPrompt
 from iclab.prompts.transitions import exact_transitions, weak_step
 
 TRAINING = Chain(dimension=9, patterns=6, prompt_length=5)
@@ -46,9 +45,9 @@ def columns_of(prompt, examples, direct=False):
 
 def algorithm_2(W, prompt, vectors, examples):
     """Answers and attention by kind, a step at a time."""
-    columns, said, query, masses = columns_of(prompt, examples), [prompt.chain[0]], prompt.x[-1], []
+    columns, said, query, masses = columns_of(prompt, examples), [prompt.truth.chain[0]], prompt.x[-1], []
     first = len(prompt.x) - 1 - examples * K
-    kinds = [(prompt.step[i], prompt.pattern[i]) for i in range(first, len(prompt.x) - 1)]
+    kinds = [(prompt.step[i], prompt.truth.pattern[i]) for i in range(first, len(prompt.x) - 1)]
     for k in range(K):
         weights = attention_by_hand(W, columns, np.concatenate([query, np.zeros(D), np.eye(K)[k]]))
         output = sum(w * column[D:2 * D] for w, column in zip(weights, columns, strict=True))
@@ -70,7 +69,7 @@ def test_a_chain_of_thought_is_algorithm_2(float64):
     think = jax.jit(jax.vmap(lambda prompt: chain_of_thought(MODEL, params, prompt, jnp.asarray(vectors), LENGTHS)))
     found, seen = think(batch), set()
     for i in range(12):
-        prompt = ChainPrompt(*(np.asarray(field[i]) for field in batch))
+        prompt = jax.tree.map(lambda field, i=i: np.asarray(field[i]), batch)
         for j, examples in enumerate(LENGTHS):
             answers, masses = algorithm_2(params.W, prompt, vectors, examples)
             assert found.answers[i, j].tolist() == answers
@@ -84,7 +83,7 @@ def test_at_once_sees_inputs_and_last_outputs_only(float64):
     batch = TEST.sample(1, 12)
     found = jax.jit(jax.vmap(lambda prompt: at_once(MODEL, params, prompt, jnp.asarray(vectors), LENGTHS)))(batch)
     for i in range(12):
-        prompt = ChainPrompt(*(np.asarray(field[i]) for field in batch))
+        prompt = jax.tree.map(lambda field, i=i: np.asarray(field[i]), batch)
         for j, examples in enumerate(LENGTHS):
             columns = columns_of(prompt, examples, direct=True)
             weights = attention_by_hand(params.W, columns, np.concatenate([prompt.x[-1], np.zeros(D), np.eye(K)[0]]))
@@ -96,13 +95,13 @@ def test_the_vote_counts_matching_columns():
     batch = TEST.sample(2, 30).numpy()
     steps, direct = jax.jit(jax.vmap(lambda prompt: majority_vote(prompt, 4, LENGTHS)))(batch)
     for i in range(30):
-        pattern, answer = (field[i][:-1].reshape(-1, K) for field in (batch.pattern, batch.answer))
+        pattern, answer = (field[i][:-1].reshape(-1, K) for field in (batch.truth.pattern, batch.truth.answer))
         for j, examples in enumerate(LENGTHS):
             def most(before, after, here, examples=examples):
                 counts = [sum((before[-examples:] == here) & (after[-examples:] == u)) for u in range(4)]
                 return int(np.argmax(counts))
 
-            here = batch.chain[i][0]
+            here = batch.truth.chain[i][0]
             assert int(direct[i, j]) == most(pattern[:, 0], answer[:, -1], here)
             for k in range(K):
                 here = most(pattern[:, k], answer[:, k], here)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import jax
 import numpy as np
 import pytest
 
@@ -16,12 +17,13 @@ SMALL = Classification(dimension=8, relevant_patterns=4, irrelevant_patterns=2, 
 def enumerated(spec, prompt, knows_rule):
     """Log odds by enumeration of all tasks, example by example."""
     weight = {1: 0.0, -1: 0.0}
-    query, alpha, others = prompt.pattern[-1], spec.decisive_fraction, spec.relevant_patterns - 2
+    truth = prompt.truth
+    query, alpha, others = truth.pattern[-1], spec.decisive_fraction, spec.relevant_patterns - 2
     for a, b in product(range(spec.relevant_patterns), repeat=2):
         if a == b or query not in (a, b):
             continue
         chance = 1.0
-        for pattern, y, outlier in zip(prompt.pattern[:-1], prompt.y[:-1], prompt.outlier[:-1], strict=True):
+        for pattern, y, outlier in zip(truth.pattern[:-1], prompt.y[:-1], truth.outlier[:-1], strict=True):
             if pattern in (a, b):
                 clean = 1 if pattern == a else -1
                 chance *= alpha / 2
@@ -45,7 +47,7 @@ def test_bayes_agrees_with_enumeration(rule, knows_rule):
     batch = spec.sample(3, 60).numpy()
     scores = bayes_predictor(spec, knows_rule=knows_rule)(batch)
     for number in range(60):
-        expected = enumerated(spec, type(batch)(*(field[number] for field in batch)), knows_rule)
+        expected = enumerated(spec, jax.tree.map(lambda field, number=number: field[number], batch), knows_rule)
         if abs(expected) < 1e-4:
             assert scores[number] == pytest.approx(1e-6)
         elif abs(expected) < 20:

@@ -19,12 +19,12 @@ def poison(rows):
 def test_examples_are_rows_of_their_class():
     spec = from_labelled(INPUTS, LABELS, perturb=poison, prompt_length=5, outlier_fraction=0.5, label_rule="flip")
     prompts = spec.sample(0, 50).numpy()
-    np.testing.assert_array_equal(prompts.irrelevant // 4, prompts.pattern)
-    expected = INPUTS[prompts.irrelevant]
-    expected[..., 1] = np.where(prompts.outlier, -1.0, expected[..., 1])
+    np.testing.assert_array_equal(prompts.truth.irrelevant // 4, prompts.truth.pattern)
+    expected = INPUTS[prompts.truth.irrelevant]
+    expected[..., 1] = np.where(prompts.truth.outlier, -1.0, expected[..., 1])
     np.testing.assert_allclose(prompts.x, expected)
-    np.testing.assert_array_equal(prompts.y[prompts.outlier], -prompts.clean[prompts.outlier])
-    assert len(np.unique(prompts.irrelevant)) == 12
+    np.testing.assert_array_equal(prompts.y[prompts.truth.outlier], -prompts.truth.clean[prompts.truth.outlier])
+    assert len(np.unique(prompts.truth.irrelevant)) == 12
 
 
 def test_classes_can_be_held_out():

@@ -21,7 +21,7 @@ def batch():
 
 
 def test_every_query_input_is_asked_equally_often_at_every_step(batch):
-    asked = [(int(pattern[-1]), int(step[-1])) for pattern, step in zip(batch.pattern, batch.step, strict=True)]
+    asked = [(int(pattern[-1]), int(step[-1])) for pattern, step in zip(batch.truth.pattern, batch.step, strict=True)]
     assert sorted(asked) == sorted([(m, k) for m in range(M) for k in range(K)] * 4)
 
 
@@ -29,7 +29,7 @@ def test_columns_follow_the_task(batch):
     """Step 1 goes one place on in the order of the task; step k goes k."""
     for i in range(len(batch.x)):
         shown = batch.step[i] >= 0
-        pattern, answer, step = (field[i][shown] for field in (batch.pattern, batch.answer, batch.step))
+        pattern, answer, step = (field[i][shown] for field in (batch.truth.pattern, batch.truth.answer, batch.step))
         k = step[-1]
         assert shown.sum() == EXAMPLES * K + k + 1
         assert not shown[:K - 1 - k].any()
@@ -42,7 +42,7 @@ def test_columns_follow_the_task(batch):
         for (p, s), a in steps.items():
             if s == 1 and (p, 0) in steps and (steps[p, 0], 0) in steps:
                 assert a == steps[steps[p, 0], 0]
-        chain = batch.chain[i]
+        chain = batch.truth.chain[i]
         assert pattern[-1] == chain[k]
         assert batch.label[i].argmax() == chain[k + 1]
         assert answer[-1] == -1
@@ -52,14 +52,14 @@ def test_columns_follow_the_task(batch):
 
 def test_vectors_are_those_of_the_patterns(batch):
     x, y = (np.eye(M + 1, 12)[:, :12] * (np.arange(M + 1) < M)[:, None] for _ in range(2))
-    np.testing.assert_array_equal(batch.x, x[batch.pattern])
-    np.testing.assert_array_equal(batch.y, y[batch.answer])
+    np.testing.assert_array_equal(batch.x, x[batch.truth.pattern])
+    np.testing.assert_array_equal(batch.y, y[batch.truth.answer])
 
 
 def test_so_many_examples_start_at_the_querys_pattern():
     prompts = replace(TRAINING, matching_fraction=0.3).sample(1, 2000).numpy()
-    first = np.stack([prompts.pattern[i][prompts.step[i] == 0][:EXAMPLES] for i in range(2000)])
-    share = (first == prompts.chain[:, :1]).mean()
+    first = np.stack([prompts.truth.pattern[i][prompts.step[i] == 0][:EXAMPLES] for i in range(2000)])
+    share = (first == prompts.truth.chain[:, :1]).mean()
     assert share == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / first.size))
 
 
@@ -68,10 +68,10 @@ def test_test_patterns_are_orthonormal_in_the_span_and_noise_is_orthogonal_to_th
     vectors, prompts = np.asarray(test.pattern_vectors()), test.sample(0, 40).numpy()
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(4), atol=1e-5)
     np.testing.assert_allclose(vectors[:, M:], 0, atol=1e-6)
-    noise = prompts.x[:, :-1] - vectors[prompts.pattern[:, :-1]]
+    noise = prompts.x[:, :-1] - vectors[prompts.truth.pattern[:, :-1]]
     np.testing.assert_allclose(noise @ vectors.T, 0, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(noise, axis=2), 0.3, rtol=1e-4)
-    np.testing.assert_allclose(prompts.x[:, -1], vectors[prompts.chain[:, 0]], atol=1e-5)  # the query is clean
+    np.testing.assert_allclose(prompts.x[:, -1], vectors[prompts.truth.chain[:, 0]], atol=1e-5)  # the query is clean
     x, y = (field[:, :-1].reshape(40, EXAMPLES, K, 12) for field in (prompts.x, prompts.y))
     np.testing.assert_array_equal(x[:, :, 1:], y[:, :, :-1])  # an output is the next input, noise and all
     assert np.abs(noise.reshape(-1, 12) @ noise[0, 0]).max() < 0.09 * (1 + 1e-4)
@@ -97,15 +97,15 @@ def test_examples_go_wrong_by_their_matrices():
     test = chain_test(TRAINING, patterns=4, noise_norm=None, prompt_length=20, transitions=A)
     size = 4000
     prompts = test.sample(5, size).numpy()
-    tables = [field[:, :-1].reshape(size, 20, K) for field in (prompts.pattern, prompts.answer)]
+    tables = [field[:, :-1].reshape(size, 20, K) for field in (prompts.truth.pattern, prompts.truth.answer)]
     start = np.arange(size) // (size // 4)  # places are asked in turn
-    matching = tables[0][:, :, 0] == prompts.chain[:, :1]
+    matching = tables[0][:, :, 0] == prompts.truth.chain[:, :1]
     assert matching.mean() == pytest.approx(0.8, abs=0.01)
     for place in range(4):
         here, at = place, (start == place)[:, None] & matching
         for k in range(K):
             target = int(A[k, here].argmax())
-            right = tables[1][:, :, k] == prompts.chain[:, k + 1][:, None]
+            right = tables[1][:, :, k] == prompts.truth.chain[:, k + 1][:, None]
             expected = A[k, here, target]
             assert right[at].mean() == pytest.approx(expected, abs=5 * np.sqrt(0.25 / at.sum()))
             at, here = at & right, target
@@ -118,9 +118,9 @@ def test_training_prompts_with_errors_start_at_every_place():
     A[0, 0] = np.eye(4)[1]
     unsure = Chain(dimension=9, patterns=4, prompt_length=20, matching_fraction=0.9, transitions=A)
     made = unsure.sample(0, 1200).numpy()
-    first, matching = made.step == 0, made.pattern == made.chain[:, :1]
+    first, matching = made.step == 0, made.truth.pattern == made.truth.chain[:, :1]
     first[:, -3:] = False  # the query's own
-    right = (made.answer == made.chain[:, 1:2])[first & matching]
+    right = (made.truth.answer == made.truth.chain[:, 1:2])[first & matching]
     assert right.mean() == pytest.approx((1.0 + 3 * 0.4) / 4, abs=0.03)
 
 
@@ -162,14 +162,15 @@ def test_bad_fields_are_named(changes, said):
 
 def test_a_model_must_read_the_kind_of_prompts_it_is_given():
     squared = Training(loss="squared")
-    with pytest.raises(SpecError, match=r"model\.embedding must read chain, which the prompts speak of, got "
-                                        "'LabelEmbedding'"):
+    with pytest.raises(SpecError, match=r"model\.embedding must read labels of kind step, which the prompts have, "
+                                        "got 'LabelEmbedding'"):
         Run(prompts=Chain(), training=squared)
     with pytest.raises(SpecError, match=r"model\.embedding.steps must be the prompts' reasoning_steps = 3, got 2"):
         Run(model=ChainAttention(embedding=ChainEmbedding(steps=2)), prompts=Chain(), training=squared)
     with pytest.raises(SpecError, match="embedding must be a LabelEmbedding"):
         SoftmaxMLP(embedding=ChainEmbedding())
-    with pytest.raises(SpecError, match=r"training\.loss must be squared for chains, got 'hinge'"):
+    with pytest.raises(SpecError, match=r"training\.loss must be squared \(or a function\) for labels of kind step, "
+                                        "got 'hinge'"):
         Run(model=ChainAttention(), prompts=Chain())
 
 

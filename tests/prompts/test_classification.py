@@ -39,24 +39,25 @@ def test_inputs_are_made_of_their_truth(spec, seed):
     code = prompts.x if basis is None else prompts.x @ basis.T
     m1, m2 = spec.relevant_patterns, spec.irrelevant_patterns
     relevant, irrelevant, outlier = code[..., :m1], code[..., m1:m1 + m2], code[..., m1 + m2:]
-    np.testing.assert_allclose(relevant, spec.pattern_norm * np.eye(m1)[prompts.pattern], atol=1e-4)
+    np.testing.assert_allclose(relevant, spec.pattern_norm * np.eye(m1)[prompts.truth.pattern], atol=1e-4)
     assert np.abs(irrelevant).max() <= spec.irrelevant_scale * spec.pattern_norm + 1e-4
     assert (np.abs(irrelevant) > 1e-5).sum(-1).max(initial=0) <= 1
     carried = outlier[..., :spec.outlier_patterns]
-    expected = spec.outlier_scale * np.eye(spec.outlier_patterns)[prompts.direction] * prompts.outlier[..., None]
+    direction = np.eye(spec.outlier_patterns)[prompts.truth.direction]
+    expected = spec.outlier_scale * direction * prompts.truth.outlier[..., None]
     np.testing.assert_allclose(carried, expected, atol=1e-4)
 
 
 @given(specs(), st.integers(0, 1000))
 def test_labels_follow_the_task_and_the_rule(spec, seed):
     prompts = draw(spec, 8, seed)
-    a, b = prompts.task[:, :1], prompts.task[:, 1:]
-    context = prompts.pattern[:, :-1]
-    clean = prompts.clean[:, :-1]
+    a, b = prompts.truth.task[:, :1], prompts.truth.task[:, 1:]
+    context = prompts.truth.pattern[:, :-1]
+    clean = prompts.truth.clean[:, :-1]
     np.testing.assert_array_equal(clean[context == a], 1)
     np.testing.assert_array_equal(clean[context == b], -1)
-    np.testing.assert_array_equal(prompts.label, np.where(prompts.pattern[:, -1] == a[:, 0], 1, -1))
-    y, outlier = prompts.y[:, :-1], prompts.outlier[:, :-1]
+    np.testing.assert_array_equal(prompts.label, np.where(prompts.truth.pattern[:, -1] == a[:, 0], 1, -1))
+    y, outlier = prompts.y[:, :-1], prompts.truth.outlier[:, :-1]
     np.testing.assert_array_equal(y[~outlier], clean[~outlier])
     if spec.label_rule == "flip":
         np.testing.assert_array_equal(y[outlier], -clean[outlier])
@@ -64,14 +65,14 @@ def test_labels_follow_the_task_and_the_rule(spec, seed):
         np.testing.assert_array_equal(y[outlier], 1)
     assert set(np.unique(y)) <= {-1.0, 1.0}
     assert (prompts.y[:, -1] == 0).all()
-    assert not prompts.outlier[:, -1].any()
+    assert not prompts.truth.outlier[:, -1].any()
 
 
 @pytest.mark.parametrize("batch", [12, 60, 128, 7])
 def test_every_query_pattern_and_label_occurs_equally_often(batch):
     for tasks in ("all", "cyclic:1", "cyclic:3"):
         prompts = draw(replace(BASE, tasks=tasks), batch, seed=4)
-        counts = np.bincount(prompts.pattern[:, -1], minlength=6)
+        counts = np.bincount(prompts.truth.pattern[:, -1], minlength=6)
         assert counts.max() - counts.min() <= 1
         assert abs(int((prompts.label == 1).sum()) - int((prompts.label == -1).sum())) <= 6
 
@@ -80,7 +81,7 @@ def test_every_task_is_equally_likely():
     spec = replace(BASE, prompt_length=1)
     counts = np.zeros((6, 6))
     for seed in range(60):
-        np.add.at(counts, tuple(draw(spec, 100, seed).task.T), 1)
+        np.add.at(counts, tuple(draw(spec, 100, seed).truth.task.T), 1)
     seen = counts[~np.eye(6, dtype=bool)]
     assert np.trace(counts) == 0
     assert abs(seen - 200).max() < 5 * np.sqrt(200)
@@ -88,10 +89,10 @@ def test_every_task_is_equally_likely():
 
 def test_fractions_are_those_asked_for():
     prompts = draw(replace(BASE, outlier_fraction=0.3, decisive_fraction=0.7), 5000)
-    context = prompts.pattern[:, :-1]
-    decisive = (context == prompts.task[:, :1]) | (context == prompts.task[:, 1:])
+    context = prompts.truth.pattern[:, :-1]
+    decisive = (context == prompts.truth.task[:, :1]) | (context == prompts.truth.task[:, 1:])
     size = context.size
-    assert abs(prompts.outlier[:, :-1].mean() - 0.3) < 5 * np.sqrt(0.21 / size)
+    assert abs(prompts.truth.outlier[:, :-1].mean() - 0.3) < 5 * np.sqrt(0.21 / size)
     assert abs(decisive.mean() - 0.7) < 5 * np.sqrt(0.21 / size)
     others = context[~decisive]
     assert abs(np.bincount(others, minlength=6) / len(others) - 1 / 6).max() < 0.01
@@ -99,7 +100,7 @@ def test_fractions_are_those_asked_for():
 
 
 def test_placement_moves_the_same_number_of_outliers():
-    far, close, anywhere = (draw(replace(BASE, placement=p)).outlier[:, :-1] for p in ("far", "close", "random"))
+    far, close, anywhere = (draw(replace(BASE, placement=p)).truth.outlier[:, :-1] for p in ("far", "close", "random"))
     for placed in (far, close):
         np.testing.assert_array_equal(placed.sum(1), anywhere.sum(1))
     assert (np.diff(far.astype(int), axis=1) <= 0).all()
@@ -111,25 +112,25 @@ def test_a_users_label_rule_sees_the_inputs():
         return jnp.where(x[:, 0] > 0, 1.0, -1.0)
 
     prompts = draw(replace(BASE, label_rule=by_sign))
-    poisoned = prompts.outlier
+    poisoned = prompts.truth.outlier
     np.testing.assert_array_equal(prompts.y[poisoned], np.where(prompts.x[..., 0][poisoned] > 0, 1, -1))
 
 
 def test_unseen_outliers_are_unit_mixtures():
     spec = replace(BASE, outlier_mixtures=((0.7, 0.6, -0.4), (-0.7, 0.5, 0.5)), outlier_scale=3.0)
     prompts = draw(spec)
-    carried = prompts.x[prompts.outlier][:, 16:19]
+    carried = prompts.x[prompts.truth.outlier][:, 16:19]
     np.testing.assert_allclose(np.linalg.norm(carried, axis=1), 3.0, rtol=1e-5)
     rows = np.array(spec.outlier_mixtures) / np.linalg.norm(spec.outlier_mixtures, axis=1, keepdims=True)
-    np.testing.assert_allclose(carried, 3.0 * rows[prompts.direction[prompts.outlier]], rtol=1e-4)
+    np.testing.assert_allclose(carried, 3.0 * rows[prompts.truth.direction[prompts.truth.outlier]], rtol=1e-4)
 
 
 def test_out_of_domain_patterns_are_the_given_rows():
     rows = ((0.3, -0.3, 0, 0, 0.64, 0.64), (0.7, 0.7, 0, 0, 0, 0), (0, 0, 0.7, 0.7, 0, 0))
     spec = replace(BASE, pattern_mixtures=rows, outlier_fraction=0.0)
     prompts = draw(spec)
-    assert prompts.pattern.max() == 2
-    np.testing.assert_allclose(prompts.x[..., :6], 3.0 * np.array(rows)[prompts.pattern], rtol=1e-5)
+    assert prompts.truth.pattern.max() == 2
+    np.testing.assert_allclose(prompts.x[..., :6], 3.0 * np.array(rows)[prompts.truth.pattern], rtol=1e-5)
     np.testing.assert_allclose(spec.patterns()[:, :6], 3.0 * np.array(rows), rtol=1e-6)
 
 

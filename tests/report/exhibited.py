@@ -15,8 +15,10 @@ from iclab.models import forward
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
-from iclab.probes.reasoning import Columns, at_once, chain_of_thought
+from iclab.probes.reasoning import at_once, chain_of_thought
+from iclab.prompts import Prompt
 from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, used_coordinates
+from iclab.specs import lower
 from iclab.training import Run, Trained
 from iclab.training.sgd import begin
 from iclab.training.trained import named
@@ -71,7 +73,7 @@ def in_python(model: Any, params: Any, prompts: Any, precise: bool = True) -> An
     if precise:
         params, prompts = doubled(params), doubled(prompts)
     with jax.enable_x64(precise):
-        return jax.tree.map(np.asarray, _read(model, params, prompts))
+        return jax.tree.map(np.asarray, _read(lower(model), params, prompts))
 
 
 def doubled(tree: Any) -> Any:
@@ -104,7 +106,7 @@ def compare_softmax(page: Any, number: int, trained: Trained, step: int, prompts
     params, model = at_step(trained, step), trained.run.model
     outputs, seen = in_python(model, params, drawn)
     keep = np.arange(model.neurons) % 3 == 0
-    pruned, _ = in_python(model, model.kept(params, keep), drawn)
+    pruned, _ = in_python(model, model.keep_neurons(params, keep), drawn)
     steps = exhibits()[7 + number].steps
     read = ask(page, """(number, at, width, prompts, keep) => { const weights = iclab.softmaxes[number].weights[at];
         return prompts.map(values => { const { attention, pooled } = iclab.attend(weights,
@@ -131,15 +133,15 @@ def compare_chain(page: Any, trained: Trained, step: int, prompts: int) -> None:
                exhibits()[-1].steps.index(step),
                [{"x": x[:-1].ravel().tolist(), "y": y[:-1].ravel().tolist(), "step": steps[:-1].tolist(),
                  "query": int(chain[0])}
-                for x, y, steps, chain in zip(drawn.x, drawn.y, drawn.step, drawn.chain, strict=True)])
+                for x, y, steps, chain in zip(drawn.x, drawn.y, drawn.step, drawn.truth.chain, strict=True)])
     @partial(jax.vmap, in_axes=(None, 0))
     def reasoned(params: Any, prompt: Any) -> Any:
         """Answers by both ways, and output and attention of every step of the chain."""
         answers = chain_of_thought(model, params, prompt, jnp.asarray(vectors), (10,)).answers[0]
-        context = model.embedding.columns(Columns(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
+        context = model.embedding.columns(Prompt(prompt.x[:-1], prompt.y[:-1], None, step=prompt.step[:-1]))
         seen, steps = [prompt.x[-1]], []
         for k in range(K):
-            own = Columns(jnp.stack(seen), jnp.stack([*seen[1:], 0 * seen[0]]), jnp.arange(k + 1))
+            own = Prompt(jnp.stack(seen), jnp.stack([*seen[1:], 0 * seen[0]]), None, step=jnp.arange(k + 1))
             steps.append(model.read(params, context, jnp.ones(len(context), bool), model.embedding.columns(own)))
             seen.append(jnp.asarray(vectors)[answers[k]])
         return answers, at_once(model, params, prompt, jnp.asarray(vectors), (10,))[0], steps

@@ -115,7 +115,7 @@ def test_python_reads_what_the_page_shows(page, models):
         step = GATED_STEPS[3 if i == 1 else -1]
         for number in range(len(RATES)):
             model, params = models[number].run.model, at_step(models[number], step)
-            prompt = Prompt(*(None,) * 9)._replace(x=columns[..., :30], y=columns[..., 30])
+            prompt = Prompt(columns[..., :30], columns[..., 30], None)
             output, seen = in_python(model, params, prompt)
             close(shown[number], output[0])
             gates = seen.gates[0, 0, :-1]

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from iclab import Prompt
-from iclab.prompts.context import Family
-from iclab.prompts.randomness import as_key
+from iclab.prompts import Family
 from iclab.specs import spec
 
 
@@ -20,17 +19,8 @@ class Halfspaces(Family):
     prompt_length: int = 6
     """Examples in a prompt."""
 
-    def bits(self, key, batch):
-        """The plane and the inputs."""
-        shape, words = (batch, self.prompt_length + 2, self.dimension), jnp.stack(as_key(key))
-        return jax.random.uniform(jax.random.wrap_key_data(words), shape, minval=-1.0)
-
-    def prompts(self, bits):
-        """The prompts that the randomness determines."""
-        return jax.vmap(self._prompt)(bits)
-
-    def _prompt(self, drawn):
-        plane, x = drawn[0], drawn[1:]
-        clean, none = jnp.sign(x @ plane), jnp.zeros(len(x), jnp.int32)
-        return Prompt(x=x, y=clean.at[-1].set(0.0), label=clean[-1], pattern=none, outlier=none > 0, clean=clean,
-                      task=none[:2], irrelevant=none, direction=none)
+    def draw(self, key):
+        """One prompt."""
+        plane, x = jnp.split(jax.random.uniform(key, (self.prompt_length + 2, self.dimension), minval=-1.0), [1])
+        clean = jnp.sign(x @ plane[0])
+        return Prompt(x, clean.at[-1].set(0.0), clean[-1])

@@ -17,7 +17,7 @@ from iclab.runs.conditions import filtered
 from iclab.runs.engines import _Count, run_sweep
 from iclab.runs.planner import plan_sweep
 from iclab.runs.results import stored_results
-from iclab.training.ensemble import MemoryLimit
+from iclab.training.trainer import MemoryLimit
 
 
 @pytest.fixture
@@ -184,13 +184,13 @@ def test_an_interruption_keeps_what_is_finished(small, tmp_path):
 
 
 def test_memory_is_bounded_by_narrower_packs(small, monkeypatch):
-    import iclab.training.ensemble as ensemble
+    from iclab.training.program import Program, pack_bytes
 
-    widths, real = [], ensemble._Program.train
-    monkeypatch.setattr(ensemble._Program, "train",
+    widths, real = [], Program.train
+    monkeypatch.setattr(Program, "train",
                         lambda self, pack, *rest: widths.append(len(pack.runs)) or real(self, pack, *rest))
     wide = small.run(workers=1)
-    needed = ensemble.pack_bytes([trial.run for trial in wide.trials[:3]], False)
+    needed = pack_bytes([trial.run for trial in wide.trials[:3]], False)
     narrow = small.run(workers=1, memory=7 * needed // 10)
     assert widths[:2] == [3, 3]  # six runs in two packs, evenly
     assert max(widths[2:]) <= 2

@@ -121,7 +121,7 @@ def test_ctrl_c_says_how_to_go_on(undisturbed, tmp_path):
     process.send_signal(signal.SIGINT)
     _, wrong = process.communicate()
     assert process.returncode == 130
-    assert "the same command goes on from there" in wrong
+    assert "rerun the same command to continue" in wrong
     assert "Traceback" not in wrong
 
 
@@ -130,21 +130,21 @@ def test_four_devices_train_what_one_does(tmp_path):
     code = """
 import jax, numpy as np, sys
 from iclab import Classification, Run, Sweep, Training
-from iclab.training import ensemble, packing
+from iclab.training import packing, program
 assert len(jax.devices()) == 4
 prompts = Classification(dimension=9, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2, prompt_length=6)
 sweep = Sweep(base=Run(prompts=prompts, training=Training(steps=30, batch_size=16, record_every=10, learning_rate=0.1)),
               grid={"prompts.outlier_fraction": [0.0, 0.2, 0.4]}, seeds=6, prompts=500)
-used, real = set(), ensemble._Program.program
-def program(self, *args):
+used, real = set(), program.Program.program
+def watched(self, *args):
     made = real(self, *args)
     used.update(device for sharding in jax.tree.leaves(made.output_shardings) for device in sharding.device_set)
     return made
-ensemble._Program.program = program
+program.Program.program = watched
 spread = sweep.run().frame
 assert len(used) == 4, used
 assert set(spread["status"]) == {"trained"}
-ensemble.shards_for = packing.shards_for = lambda count: 1
+program.shards_for = packing.shards_for = lambda count: 1
 alone = sweep.run().frame
 np.testing.assert_allclose(spread["loss"], alone["loss"], rtol=1e-9)
 np.testing.assert_array_equal(spread["error"], alone["error"])

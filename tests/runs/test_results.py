@@ -116,7 +116,7 @@ def test_the_command_filters_means(place, tmp_path, capsys):
         stored_over_seeds(place, ["errr<1"])
     with pytest.raises(SystemExit):
         main(["results", "--help"])
-    assert "after averaging" in " ".join(capsys.readouterr().out.split())
+    assert "before averaging" in " ".join(capsys.readouterr().out.split())
 
 
 def kept(run, finished, measured, **values):

@@ -218,7 +218,8 @@ def test_chains_are_measured_by_their_own_names():
     for name in ("cot", "icl", "vote"):
         few, many = frame[name].to_list()
         assert 0 < many < few < 1
-    with pytest.raises(SpecError, match=r"measure must be a function, or for chain one of cot, .*, got 'error'"):
+    with pytest.raises(SpecError, match=r"measure must be a function, or for labels of kind step one of cot, .*, "
+                                        "got 'error'"):
         Sweep(base=base, test=test, grid={"test.matching_fraction": [0.4]}, measure=("error",)).trials()
-    with pytest.raises(SpecError, match=r"measure must be a function, or for labels one of error, .*, got 'cot'"):
+    with pytest.raises(SpecError, match=r"measure must be a function, or for labels of kind sign one of error, .*, got 'cot'"):
         Sweep(base=Run(), measure=("cot",), grid={"training.learning_rate": [1.0]}).trials()

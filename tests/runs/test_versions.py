@@ -22,10 +22,10 @@ from iclab.specs import function_name, replace
 
 
 def test_the_modules_a_run_uses():
-    used = modules_used(["iclab.training.ensemble", "iclab.models.gated_attention", "iclab.prompts.classification"])
+    used = modules_used(["iclab.training.trainer", "iclab.models.gated_attention", "iclab.prompts.classification"])
     assert {"iclab.prompts.randomness", "iclab.models.forms", "iclab.training.sgd", "iclab.specs"} <= used
     assert not {"iclab.cli", "iclab.report.page", "iclab.figures.plots", "iclab.runs.store", "iclab.prompts.arrays",
-                "iclab.models", "iclab.probes.errors"} & used
+                "iclab.models", "iclab.probes.error_rate"} & used
 
 
 @pytest.mark.parametrize(("module", "changes"), [("forms", True), ("arrays", False), ("page", False)])

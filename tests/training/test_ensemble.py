@@ -8,7 +8,7 @@ import pytest
 
 from iclab import replace, train, train_many
 from iclab.models.forward import reader
-from iclab.training.sgd import AHEAD, Loop, begin, fill, step_keys, stretch
+from iclab.training.sgd import AHEAD, Loop, Setup, begin, first_batches, step_keys, stretch
 
 
 def close(a, b, tolerance):
@@ -73,10 +73,11 @@ def test_progress_reaches_the_whole(mixed_runs):
 
 def test_memory_does_not_grow_with_steps(tiny_run):
     def temporary(steps):
-        embedding = reader(tiny_run.model, tiny_run.prompts.dimension)
-        batch = fill(tiny_run.prompts, embedding, tiny_run.training.batch_size, step_keys(0, 0, AHEAD))
-        loop, keys = Loop(begin(tiny_run), *batch), step_keys(0, AHEAD, steps)
-        compiled = jax.jit(lambda loop, keys: stretch(tiny_run, loop, keys)).lower(loop, keys).compile()
+        setup = Setup.of(tiny_run)
+        embedding = reader(setup.model, setup.prompts.dimension)
+        batches = first_batches(setup.prompts, embedding, setup.training.batch_size, step_keys(0, 0, AHEAD))
+        loop, keys = Loop(begin(tiny_run), *batches), step_keys(0, AHEAD, steps)
+        compiled = jax.jit(lambda loop, keys: stretch(setup, loop, keys)).lower(loop, keys).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
     per_step = (temporary(2000) - temporary(1000)) / 1000

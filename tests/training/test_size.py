@@ -31,7 +31,7 @@ def test_weights_are_counted_as_models_make_them():
 @pytest.mark.parametrize("prompts", [Classification(prompt_length=7), Chain(prompt_length=5, noise_norm=0.2),
                                      Chain(partly_solved=False, patterns=9)], ids=["labels", "chain", "chain test"])
 def test_a_batch_is_estimated_within_a_factor_of_two(prompts):
-    drawn = jax.eval_shape(lambda: prompts.prompts(prompts.bits(0, 16)))
+    drawn = jax.eval_shape(lambda: prompts.sample(0, 16))
     held = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(drawn))
     assert held / 2 < 16 * prompts.prompt_bytes() < held * 2
 

@@ -21,13 +21,13 @@ ENSEMBLE = 32
 BATCH = 128
 RATE = 0.1
 STEPS = 1000
-"""Steps of a training that is timed."""
+"""Steps per timed iclab training."""
 TORCH_STEPS = 200
-"""Steps of PyTorch that are timed."""
+"""Steps per timed PyTorch training."""
 
 
 def compare(rounds: int = 5, say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
-    """Times in microseconds a model-step, speedups, and the share of the machine's matrix-multiply peak."""
+    """Times in microseconds per model-step, speedups, and the share of the machine's matrix-multiply peak."""
     try:
         import torch
     except ImportError:
@@ -106,7 +106,7 @@ def _train_timer(runs: list[Run]) -> Callable[[], float]:
 
 
 def _matmul_peak(size: int = 1024) -> float:
-    """Floating-point operations a second of a large matrix product."""
+    """Floating-point operations per second of a large matrix product."""
     a = jnp.ones((size, size))
     product = jax.jit(jnp.matmul)
     product(a, a).block_until_ready()

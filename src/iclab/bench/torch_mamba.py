@@ -1,6 +1,6 @@
 """The baseline: one-layer Mamba (or linear Transformer) trained in PyTorch, written as its users would write it.
 
-Batched, the same distribution of prompts drawn afresh every step, the same maths (W_B^T W_C formed once), plain SGD.
+Batched, fresh prompts from the same distribution every step, the same maths (W_B^T W_C formed once), plain SGD.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class TorchMamba:
         """A batch of prompts in which every query pattern and label occurs equally often."""
         torch, spec, B = self.torch, self.spec, self.batch
         tokens, m1, m2 = spec.prompt_length + 1, spec.relevant_patterns, spec.irrelevant_patterns
-        number = torch.arange(B)
-        asked, negative = number % m1, (number // m1) % 2
+        index = torch.arange(B)
+        query_pattern, negative = index % m1, (index // m1) % 2
         shift = torch.randint(1, m1, (B,))
-        partner = (asked + torch.where(negative == 0, shift, -shift)) % m1
+        partner = (query_pattern + torch.where(negative == 0, shift, -shift)) % m1
         label = 1.0 - 2.0 * negative
         same = torch.rand(B, tokens) < 0.5
         outlier = torch.rand(B, tokens) < spec.outlier_fraction
         same[:, -1], outlier[:, -1] = True, False
-        pattern = torch.where(same, asked[:, None], partner[:, None])
+        pattern = torch.where(same, query_pattern[:, None], partner[:, None])
         clean = torch.where(same, label[:, None], -label[:, None])
         y = torch.where(outlier, 2.0 * torch.randint(0, 2, (B, tokens)) - 1.0, clean)
         y[:, -1] = 0.0

@@ -1,1 +1,1 @@
-"""One module a command, each with `main(arguments)`."""
+"""One module per command, each with `main(arguments)`."""

@@ -1,4 +1,4 @@
-"""`iclab bench`: how fast, against PyTorch."""
+"""`iclab bench`: training speed compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ROUNDS = 1000
 
 
 def main(arguments: list[str]) -> None:
-    """Print times a model-step and the ratios between them."""
+    """Print the time per model-step and the speedups."""
     parser = Parser("bench", "Train the same one-layer Mamba (d 30, l 20, B 128, fresh prompts every step) in iclab, "
                              "in eager PyTorch and with torch.compile, interleaved, on equal threads.")
     parser.add_argument("--rounds", type=int, default=5, metavar="INT", help="[default: 5]")

@@ -25,18 +25,18 @@ COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "shown": 
 
 
 class Board:
-    """What the table shows; on a terminal it is drawn anew a few times a second, elsewhere it prints lines."""
+    """The contents of the table: redrawn a few times per second on a terminal, printed as lines elsewhere."""
 
     def __init__(self, entries: Sequence[Entry], screen: Console):
         self.entries, self.screen = entries, screen
         self.finished: dict[str, Finished] = {}
         self.running: str | None = None
         self.share, self.began, self.entry_began = 0.0, time.monotonic(), time.monotonic()
-        self._said = time.monotonic()
+        self._last_line = time.monotonic()
 
     @contextmanager
     def entry(self, entry: Entry) -> Iterator[Callable[[int, int], None]]:
-        """While an entry runs; yields `show(done, total)`."""
+        """Mark an entry as running; yields `show(done, total)`."""
         self.running, self.share, self.entry_began = entry.id, 0.0, time.monotonic()
         yield self._progress
         self.running = None
@@ -44,17 +44,17 @@ class Board:
     def _progress(self, done: int, total: int) -> None:
         self.share = done / max(total, 1)
         now = time.monotonic()
-        if not self.screen.is_terminal and now - self._said >= LINE_EVERY:
-            self._said = now
+        if not self.screen.is_terminal and now - self._last_line >= LINE_EVERY:
+            self._last_line = now
             print(f"{self.running}: {self.share:.0%} of this training, {now - self.entry_began:.0f} s; "
                   f"{len(self.finished)}/{len(self.entries)} entries done", file=sys.stderr, flush=True)
 
-    def done(self, found: Finished) -> None:
-        """An entry is finished."""
-        self.finished[found.entry.id] = found
+    def done(self, item: Finished) -> None:
+        """Record a finished entry."""
+        self.finished[item.entry.id] = item
         if not self.screen.is_terminal:
-            took = "  kept  " if found.kept else f"{found.seconds:6.1f} s"
-            print(f"{found.entry.id:18} {took}  {verdict(found):12} {found.entry.title}", flush=True)
+            took = " cached " if item.kept else f"{item.seconds:6.1f} s"
+            print(f"{item.entry.id:18} {took}  {verdict(item):12} {item.entry.title}", flush=True)
 
     def __rich__(self) -> Table:
         """The part of the table around the running entry that fits the screen."""
@@ -72,11 +72,11 @@ class Board:
         return table
 
     def _row(self, entry: Entry, now: float) -> list[Any]:
-        found = self.finished.get(entry.id)
-        if found is not None:
-            told = verdict(found)
-            return [Text(entry.id), Text(entry.title), "", Text(told, COLOURS[told]),
-                    "kept" if found.kept else duration(found.seconds)]
+        item = self.finished.get(entry.id)
+        if item is not None:
+            label = verdict(item)
+            return [Text(entry.id), Text(entry.title), "", Text(label, COLOURS[label]),
+                    "cached" if item.kept else duration(item.seconds)]
         if entry.id == self.running:
             bar = ProgressBar(total=1.0, completed=self.share, width=14) if self.share else "working"
             return [Text(entry.id, "bold"), Text(entry.title), bar, "", duration(now - self.entry_began)]
@@ -85,29 +85,29 @@ class Board:
 
 @contextmanager
 def board(entries: Sequence[Entry]) -> Iterator[Board]:
-    """The table, live on standard error when that is a terminal."""
+    """The table, live on standard error if that is a terminal."""
     screen = Console(stderr=True)
-    made = Board(entries, screen)
+    live_board = Board(entries, screen)
     if not screen.is_terminal:
-        yield made
+        yield live_board
         return
-    with Live(made, console=screen, refresh_per_second=4, transient=True):
-        yield made
+    with Live(live_board, console=screen, refresh_per_second=4, transient=True):
+        yield live_board
 
 
-def verdict(found: Finished) -> str:
-    """A claim's verdict; a figure or table is shown."""
-    return found.outcome.claim.verdict if found.outcome.claim else "shown"
+def verdict(item: Finished) -> str:
+    """A claim's verdict, or `shown` for a figure or table."""
+    return item.outcome.claim.verdict if item.outcome.claim else "shown"
 
 
 def claims_table(claims: Sequence[Claim]) -> None:
-    """The last screen: what the papers say in short, what was measured, the verdict."""
+    """The last screen: what each paper says, what was measured, the verdict."""
     table = Table(box=SIMPLE_HEAD, show_lines=False, padding=(0, 1, 1, 0))
     for name, ratio in (("claim", None), ("the paper says", 4), ("measured [95 % interval]", 5), ("verdict", None)):
         table.add_column(name, ratio=ratio, no_wrap=ratio is None)
     for claim in claims:
-        told = Text(claim.verdict, COLOURS[claim.verdict])
-        table.add_row(*map(Text, (claim.id, claim.statement, claim.summary)), told)
+        label = Text(claim.verdict, COLOURS[claim.verdict])
+        table.add_row(*map(Text, (claim.id, claim.statement, claim.summary)), label)
     out = console()
     out.print(table)
     counts = {name: sum(claim.verdict == name for claim in claims) for name in ("holds", "fails", "inconclusive")}

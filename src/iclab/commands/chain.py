@@ -1,4 +1,4 @@
-"""`iclab chain`: does it pay to reason step by step? The theorems' prediction, and a measurement."""
+"""`iclab chain`: does step-by-step reasoning pay? The theorems' prediction and a measurement."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from iclab.papers.cot.compare import Comparison, compare_reasoning
 from iclab.prompts.transitions import same_steps, weak_step
 
 DESCRIPTION = """Predict from li2024cot's theorems, and measure with trained models, whether step-by-step prompting
-(CoT) or direct prompting (ICL) wins on a reasoning task whose examples go wrong.
+(CoT) or direct prompting (ICL) wins on a reasoning task whose examples contain errors.
 
-The examples' transition matrices are, in this order of choice:
+Give the examples' transition matrices in one of three ways:
   --matrices FILE                      your own: JSON [K matrices of M' rows], or a .npy of shape (K, M', M')
-  --tau-o X --rho-o Y --condition-one  steps all alike, with one rival, that give these
-  --tau X --rho Y --weak-step k        one weak step, the others go wrong evenly [default: tau 0.5, rho 0.8]"""
+  --tau-o X --rho-o Y --condition-one  identical steps, with one rival, that yield these values
+  --tau X --rho Y --weak-step k        one weak step, evenly spread errors in the others [default: tau 0.5, rho 0.8]"""
 
 FAULTS = (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError)
 """What reading JSON, and the Python literal in the header of a .npy file, can raise."""
 RANGES = {"examples": (1, 100_000), "models": (2, 10_000), "prompts": (1, MOST_PROMPTS),
           "training_steps": (1, LARGEST - 1), "seed": (0, 2**20 - 1)}
-"""The least and the largest whole numbers that these options may be; an interval needs two models."""
+"""Smallest and largest value of each option; an interval over models needs at least two."""
 
 
 def main(arguments: list[str]) -> None:
@@ -47,41 +47,41 @@ def main(arguments: list[str]) -> None:
         parser.add_argument(f"--{name}", type=kind, default=default, metavar=metavar, help=text + shown)
 
     add_transitions(parser)
-    option("steps", int, None, "K, steps of a chain, when there is no file [default: 3]")
-    option("patterns", int, None, "M', patterns of the task, when there is no file [default: 10]")
+    option("steps", int, None, "K, steps per chain, without --matrices [default: 3]")
+    option("patterns", int, None, "M', patterns of the task, without --matrices [default: 10]")
     option("examples", int, 20, "test examples")
     option("matching-fraction", float, 0.8, "alpha', fraction of examples that start at the query's pattern")
     option("noise", float, 0.2, "length of the noise on the examples' patterns")
     option("models", int, 4, "models to train")
-    option("prompts", int, 1000, "test prompts for each of them")
+    option("prompts", int, 1000, "test prompts per model")
     option("training-steps", int, 1000, "T, training steps")
     option("seed", int, 0, "base seed")
-    option("store", str, None, "folder that keeps the trained models for the next call")
+    option("store", str, None, "folder that keeps trained models for later calls")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     given = vars(parser.parse_args(arguments))
-    made = read_transitions(given)
+    transitions = read_transitions(given)
     for name, (least, most) in RANGES.items():
         if not least <= given[name] <= most:
             raise IclabError(f"{name.replace('_', '-')} must be in [{least}, {most:,}], got {given[name]}")
     with bar(f"{given['models']} models") as progress:
-        found = compare_reasoning(
-            made, examples=given["examples"], matching_fraction=given["matching_fraction"], noise_norm=given["noise"],
-            models=given["models"], prompts=given["prompts"], training_steps=given["training_steps"],
-            base_seed=given["seed"], store=given["store"], progress=progress)
+        comparison = compare_reasoning(
+            transitions, examples=given["examples"], matching_fraction=given["matching_fraction"],
+            noise_norm=given["noise"], models=given["models"], prompts=given["prompts"],
+            training_steps=given["training_steps"], base_seed=given["seed"], store=given["store"], progress=progress)
     if given["json"]:
-        print(to_text(_plain(found)))
+        print(to_text(_plain(comparison)))
     else:
-        _show(found, given["examples"])
+        _show(comparison, given["examples"])
 
 
 def add_transitions(parser: Parser) -> None:
-    """The options that describe transition matrices."""
+    """Add the options that describe transition matrices."""
     for name, kind, text in (("matrices", str, "file with the transition matrices"),
-                             ("tau", float, "least probability of a chain without a wrong step"),
-                             ("rho", float, "how far the second most likely pattern stays behind in every step"),
+                             ("tau", float, "smallest probability of a chain without a wrong step"),
+                             ("rho", float, "how far behind the second most likely pattern is in every step"),
                              ("weak-step", int, "which step is the weak one [default: 1]"),
-                             ("tau-o", float, "least probability of the most likely answer"),
-                             ("rho-o", float, "how far the second most likely answer stays behind"),
+                             ("tau-o", float, "smallest probability of the most likely answer"),
+                             ("rho-o", float, "how far behind the second most likely answer is"),
                              ("condition-one", str, "true or false: whether the most likely answer is the right one "
                                                     "[default: true]")):
         parser.add_argument(f"--{name}", type=kind, default=None, help=text,
@@ -90,9 +90,9 @@ def add_transitions(parser: Parser) -> None:
 
 def read_transitions(given: dict[str, Any]) -> Any:
     """The matrices that the options describe."""
-    of_steps = [name for name in ("tau", "rho", "weak_step") if given[name] is not None]
-    of_answers = [name for name in ("tau_o", "rho_o", "condition_one") if given[name] is not None]
-    clash = [*of_steps, *of_answers, *(name for name in ("steps", "patterns") if given[name] is not None)]
+    step_options = [name for name in ("tau", "rho", "weak_step") if given[name] is not None]
+    answer_options = [name for name in ("tau_o", "rho_o", "condition_one") if given[name] is not None]
+    clash = [*step_options, *answer_options, *(name for name in ("steps", "patterns") if given[name] is not None)]
     if given["matrices"] is not None:
         if clash:
             raise IclabError(f"{clash[0].replace('_', '-')} cannot be given with matrices: the file fixes it")
@@ -101,19 +101,19 @@ def read_transitions(given: dict[str, Any]) -> Any:
     for name in sizes:
         if given[name] is not None and given[name] < 1:
             raise IclabError(f"{name} must be a whole number >= 1, got {given[name]}")
-    if not of_answers:
-        asked = {"tau": 0.5, "rho": 0.8, "weak_step": 1} | {name: given[name] for name in of_steps}
-        return weak_step(asked["tau"], asked["rho"], weak=int(asked["weak_step"]), **sizes)
-    if of_steps:
-        raise IclabError(f"{of_steps[0].replace('_', '-')} cannot be given with {of_answers[0].replace('_', '-')}: the "
-                         "steps follow from what the answers are to be")
+    if not answer_options:
+        chosen = {"tau": 0.5, "rho": 0.8, "weak_step": 1} | {name: given[name] for name in step_options}
+        return weak_step(chosen["tau"], chosen["rho"], weak=int(chosen["weak_step"]), **sizes)
+    if step_options:
+        raise IclabError(f"{step_options[0].replace('_', '-')} cannot be given with "
+                         f"{answer_options[0].replace('_', '-')}: the answers determine the steps")
     for name in ("tau_o", "rho_o"):
         if given[name] is None:
-            raise IclabError(f"{name.replace('_', '-')} must be given with {of_answers[0].replace('_', '-')}")
-    said = str(given["condition_one"] or "true").lower()
-    if said not in ("true", "false"):
+            raise IclabError(f"{name.replace('_', '-')} must be given with {answer_options[0].replace('_', '-')}")
+    condition_one = str(given["condition_one"] or "true").lower()
+    if condition_one not in ("true", "false"):
         raise IclabError(f"condition-one must be true or false, got {given['condition_one']!r}")
-    return same_steps(given["tau_o"], given["rho_o"], condition_one=said == "true", **sizes)
+    return same_steps(given["tau_o"], given["rho_o"], condition_one=condition_one == "true", **sizes)
 
 
 def _read(name: str) -> Any:
@@ -126,34 +126,34 @@ def _read(name: str) -> Any:
 
 
 def _array(content: bytes) -> np.ndarray:
-    """The array of a .npy file; its header must promise as many numbers as follow it."""
+    """The array of a .npy file; its header must match the number of bytes that follow."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in read_header:
-        raise ValueError(f"version {version} of the format")
+        raise ValueError(f"unsupported format version {version}")
     shape, by_columns, kind = read_header[version](file)
-    held = len(content) - file.tell()
-    if kind.hasobject or math.prod(shape) * kind.itemsize != held:
-        raise ValueError(f"{kind} of shape {shape} in {held} bytes")
+    size = len(content) - file.tell()
+    if kind.hasobject or math.prod(shape) * kind.itemsize != size:
+        raise ValueError(f"{kind} of shape {shape} in {size} bytes")
     return np.frombuffer(content, kind, offset=file.tell()).reshape(shape, order="F" if by_columns else "C")
 
 
-def _plain(found: Comparison) -> dict[str, Any]:
+def _plain(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON values."""
-    said: dict[str, Any] = {
-        "quality": found.quality._asdict(),
-        "theory": {**found.prediction._asdict(), "winner": found.prediction.winner},
-        "measured": {name: getattr(found, name)._asdict() for name in ("cot", "cot_answer", "icl", "difference")},
-        "vote": {"cot": found.vote, "cot_answer": found.vote_answer, "icl": found.vote_icl},
-        "winner": found.winner, "notes": list(found.notes)}
+    values: dict[str, Any] = {
+        "quality": comparison.quality._asdict(),
+        "theory": {**comparison.prediction._asdict(), "winner": comparison.prediction.winner},
+        "measured": {name: getattr(comparison, name)._asdict() for name in ("cot", "cot_answer", "icl", "difference")},
+        "vote": {"cot": comparison.vote, "cot_answer": comparison.vote_answer, "icl": comparison.vote_icl},
+        "winner": comparison.winner, "notes": list(comparison.notes)}
     for name in ("right", "failing"):
-        said["quality"][name] = said["quality"][name].tolist()
-    return said
+        values["quality"][name] = values["quality"][name].tolist()
+    return values
 
 
-def _show(found: Comparison, examples: int) -> None:
-    q = found.quality
+def _show(comparison: Comparison, examples: int) -> None:
+    q = comparison.quality
     fails = "" if q.condition_one else f" (not from {', '.join(map(str, q.failing[:6]))})"
     print(f"examples: tau {q.tau:.3f}, rho {q.rho:.3f}; tau_o {q.tau_o:.3f}, rho_o {q.rho_o:.3f}; Condition 1: "
           f"{'yes' if q.condition_one else 'no'}{fails}")
@@ -164,14 +164,14 @@ def _show(found: Comparison, examples: int) -> None:
     def interval(part: Any) -> str:
         return f"{part.mean:.3f} [{max(part.low, 0):.3f}, {part.high:.3f}]"
 
-    order = "never" if np.isinf(found.prediction.icl) else f"{found.prediction.icl:.0f}"
-    table.add_row("order of examples needed", f"{found.prediction.cot:.0f}", order)
-    table.add_row(f"error with {examples}, ideal vote", f"{found.vote_answer:.3f}", f"{found.vote_icl:.3f}")
-    table.add_row(f"error with {examples}, trained", interval(found.cot_answer), interval(found.icl))
-    table.add_row("  mean over steps", interval(found.cot), "")
+    order = "never" if np.isinf(comparison.prediction.icl) else f"{comparison.prediction.icl:.0f}"
+    table.add_row("examples needed (order)", f"{comparison.prediction.cot:.0f}", order)
+    table.add_row(f"error with {examples}, ideal vote", f"{comparison.vote_answer:.3f}", f"{comparison.vote_icl:.3f}")
+    table.add_row(f"error with {examples}, trained", interval(comparison.cot_answer), interval(comparison.icl))
+    table.add_row("  mean over steps", interval(comparison.cot), "")
     Console().print(table)
-    won = "neither for certain" if found.winner == "neither" else found.winner
-    print(f"predicted: {found.prediction.winner}    measured: {won} (ICL's error less CoT's: "
-          f"{found.difference.mean:.3f} [{found.difference.low:.3f}, {found.difference.high:.3f}])")
-    for note in found.notes:
+    winner = "no clear winner" if comparison.winner == "neither" else comparison.winner
+    print(f"predicted: {comparison.prediction.winner}    measured: {winner} (ICL error minus CoT error: "
+          f"{comparison.difference.mean:.3f} [{comparison.difference.low:.3f}, {comparison.difference.high:.3f}])")
+    for note in comparison.notes:
         print(f"note: {note}")

@@ -1,4 +1,4 @@
-"""Which kinds the parts of a run are: options such as `--model softmax_mlp` are read before those of their fields."""
+"""Options that choose the class of a run's parts, such as `--model softmax_mlp`, read before those of its fields."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import Any
 
 from iclab import registry
 from iclab.commands.options import Parser
-from iclab.errors import IclabError
 from iclab.fields import import_module, of_kind
 from iclab.specs import replace
-from iclab.training import Run, Training
+from iclab.training import Run
+from iclab.training.matching import model_for, prompts_for, training_for
 
 PARTS = ("model", "prompts", "model.embedding")
 
 
 def add_kinds(parser: argparse.ArgumentParser) -> None:
-    """Options that choose the class of a part, and one that imports modules which define more of them."""
+    """Add the options that choose the class of a part, and `--import` for modules that define more classes."""
     group = parser.add_argument_group("kinds")
     add_import(group)
     for path in PARTS:
-        words = ", ".join(registry.word(cls) for cls in registry.kinds(path.split(".")[-1]))
+        names = ", ".join(registry.word(cls) for cls in registry.kinds(path.split(".")[-1]))
         group.add_argument(f"--{path}", metavar="KIND", default=argparse.SUPPRESS,
-                           help=f"{words}; the options below are its fields")
+                           help=f"{names}; the options below are its fields")
 
 
 def add_import(group: Any) -> None:
-    """The option that imports a module whose kinds are then known."""
+    """Add `--import`, which imports a module that registers more kinds."""
     group.add_argument("--import", dest="import", action="append", metavar="MODULE", default=argparse.SUPPRESS,
-                       help="a module of yours, in the working directory or installed, that defines kinds; may be "
-                            "given several times")
+                       help="your module, in the working directory or installed, that defines kinds; may be "
+                            "repeated")
 
 
 def import_named(command: str, arguments: list[str]) -> None:
-    """Import the modules that the arguments name, before anything else is read."""
+    """Import the modules given with `--import`, before any other option is read."""
     parser = Parser(command, "")
     add_import(parser)
     for module in vars(parser.parse_known_args(_without_help(arguments))[0]).get("import", ()):
@@ -41,10 +41,10 @@ def import_named(command: str, arguments: list[str]) -> None:
 
 
 def default_run(command: str, arguments: list[str]) -> Run:
-    """The run whose parts are of the kinds that the arguments name, all fields at their defaults.
+    """The run with parts of the kinds named in the arguments, and all fields at their defaults.
 
-    What is not named suits what is: chains bring the model that reads them. `usual_training` of the model's class are
-    its defaults of training.
+    Unnamed parts are chosen to match the named ones: chain prompts get the model that reads them. The model class's
+    `usual_training` holds its training defaults.
     """
     import_named(command, arguments)
     parser = Parser(command, "")
@@ -53,28 +53,13 @@ def default_run(command: str, arguments: list[str]) -> Run:
     given = vars(parser.parse_known_args(_without_help(arguments))[0])
     model, prompts, embedding = (None if given[path] is None else of_kind(path.split(".")[-1], given[path], path)
                                  for path in PARTS)
-    usual = Run()
     if model is None:
-        read = usual.prompts if prompts is None else prompts
-        model = usual.model if embedding is not None or read.speaks_of == "labels" else _matching("model", read)
+        model = Run().model if prompts is None or embedding is not None else model_for(prompts)
     if embedding is not None:
         model = replace(model, embedding=embedding)
     if prompts is None:
-        labels = model.embedding.speaks_of == "labels"
-        prompts = usual.prompts if labels else _matching("prompts", model.embedding)
-    training = Training(**getattr(model, "usual_training", {}))
-    if prompts.speaks_of == "chain":
-        training = replace(training, loss="squared")
-    return Run(model=model, prompts=prompts, training=training)
-
-
-def _matching(part: str, other: Any) -> Any:
-    """The first kind of a part that speaks of the same kind of prompts as another part does."""
-    for cls in registry.kinds(part):
-        made = of_kind(part, cls.__name__, part)
-        if (made.embedding if part == "model" else made).speaks_of == other.speaks_of:
-            return made
-    raise IclabError(f"{part} must be named: no kind is known that goes with {type(other).__name__}")
+        prompts = prompts_for(model)
+    return Run(model=model, prompts=prompts, training=training_for(model, prompts))
 
 
 def _without_help(arguments: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ from iclab.papers.entries import all_entries
 
 
 def main(arguments: list[str]) -> None:
-    """Print one line an entry, or JSON."""
+    """Print one line per entry, or JSON."""
     parser = Parser("list", "List every figure, table and claim that can be reproduced.")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     options = parser.parse_args(arguments)

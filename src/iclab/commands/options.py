@@ -15,7 +15,7 @@ from iclab.specs import field_help, replace
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line."""
+    """A parser that reports errors in one line."""
 
     def __init__(self, command: str, description: str):
         super().__init__(prog=f"iclab {command}", usage=f"iclab {command} [OPTIONS]", description=description,
@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
                          formatter_class=argparse.RawDescriptionHelpFormatter)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it, but an option whose value is `--` is refused: argparse would hand over an empty list."""
+        """Like argparse, but refuse an option whose value is `--`, which argparse would turn into an empty list."""
         for argument in args or ():
             if argument.startswith("--") and argument.endswith("=--"):
                 self.error(f"{argument[2:-3]} must be a value, got '--'")
@@ -35,12 +35,14 @@ class Parser(argparse.ArgumentParser):
 
 def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str = "", otherwise: str | None = None,
              skip: Collection[str] = ()) -> None:
-    """An option for every field of a spec but those to skip, nested specs included: `--prefix.field`; `otherwise` says
-    what holds without the option when that is not the default's value."""
+    """Add an option `--prefix.field` for every field of a spec, nested specs included, except those in `skip`.
+
+    `otherwise` replaces the default value shown in the help.
+    """
     group = parser.add_argument_group(f"{prefix.rstrip('.') or 'run'} ({type(default).__name__})")
     hints = typing.get_type_hints(type(default))
     kind: Any = type(default)
-    explained = field_help(kind)
+    help_texts = field_help(kind)
     for field in dataclasses.fields(default):
         value, name = getattr(default, field.name), prefix + field.name.replace("_", "-")
         if field.name in skip:
@@ -48,13 +50,13 @@ def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str = "", ot
         if dataclasses.is_dataclass(value):
             add_spec(parser, value, f"{name}.", otherwise, skip)
             continue
-        text = f"{explained.get(field.name, '')} [default: {otherwise or value}]".replace("%", "%%")
+        text = f"{help_texts.get(field.name, '')} [default: {otherwise or value}]".replace("%", "%%")
         group.add_argument(f"--{name}", dest=name, help=text, metavar=_metavar(hints[field.name]),
                            type=_converter(hints[field.name], name), default=argparse.SUPPRESS)
 
 
 def read_spec(default: Any, given: dict[str, Any], prefix: str = "") -> Any:
-    """The spec with the options that were given."""
+    """The spec with the given options applied."""
     changes = {}
     for field in dataclasses.fields(default):
         value, name = getattr(default, field.name), prefix + field.name.replace("_", "-")

@@ -1,4 +1,4 @@
-"""JSON as the commands print and write it."""
+"""What commands print: JSON, tables, damaged files, durations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def to_text(value: Any) -> str:
-    """Indented JSON; null stands for what is not a number."""
+    """Indented JSON, with null for NaN and infinity."""
     return json.dumps(_finite(value), indent=2, allow_nan=False)
 
 
@@ -22,29 +22,29 @@ def _finite(value: Any) -> Any:
 
 
 def console() -> Any:
-    """Standard output as wide as the terminal, or as wide as a table needs where there is none."""
+    """A console on standard output: as wide as the terminal, or 140 columns if there is none."""
     from rich.console import Console
 
-    made = Console()
-    return made if made.is_terminal else Console(width=140)
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=140)
 
 
 def say_damage(store: Any) -> None:
-    """One line on standard error about broken files of a store, if there are any."""
+    """Report a store's damaged files, if any, in one line on standard error."""
     from iclab.runs.packs import store_at
 
-    seen = [store.files, store_at(store.files.address).files]
-    broken = list(dict.fromkeys(name for files in seen for name in files.damage))
-    moved = [name for files in seen for name in files.moved]
+    file_stores = [store.files, store_at(store.files.address).files]
+    broken = list(dict.fromkeys(name for files in file_stores for name in files.damage))
+    moved = [name for files in file_stores for name in files.moved]
     if broken:
-        files = "1 damaged file" if len(broken) == 1 else f"{len(broken)} damaged files"
+        count = "1 damaged file" if len(broken) == 1 else f"{len(broken)} damaged files"
         aside = f"; moved aside: {moved[0]}" if moved else ""
-        print(f"iclab: {files} left out of {store.files.place}: {broken[0]}"
+        print(f"iclab: {count} left out of {store.files.place}: {broken[0]}"
               f"{' and others' if len(broken) > 1 else ''}{aside}", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words that suit their size."""
+    """A duration in seconds, minutes or hours, whichever suits it."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = seconds / 60

@@ -14,14 +14,13 @@ from iclab.parallel import cores
 from iclab.runs.store import Store
 
 ZSTD = b"\x28\xb5\x2f\xfd"
-"""How content begins that JAX has compressed with Zstandard; without that library it takes zlib."""
+"""First bytes of a file that JAX compressed with Zstandard; without that library it uses zlib."""
 
 
 def keep_compiled_programs(store: Store) -> None:
-    """Have JAX keep them in a local store; a store elsewhere, or in a folder whose name is no text, keeps none, and a
-    place that the user chose stays.
+    """Make JAX cache compiled programs in the store if it is local, has a printable path, and no cache is configured.
 
-    Damaged ones are removed first: JAX would stumble over them, compile again, and never replace them.
+    Damaged programs are removed first: JAX would fail to read them, compile again, and never replace them.
     """
     import jax
 
@@ -34,12 +33,12 @@ def keep_compiled_programs(store: Store) -> None:
 
 
 def remove_damaged(folder: Path) -> list[str]:
-    """Remove the compiled programs in a folder that cannot be unpacked; their names."""
+    """Remove the compiled programs in a folder that cannot be unpacked; returns their names."""
     paths = list(folder.glob("*-cache")) if folder.is_dir() else []
     with ThreadPoolExecutor(cores()) as pool:
         broken = [path for path, whole in zip(paths, pool.map(_is_whole, paths), strict=True) if not whole]
     for number, path in enumerate(broken):
-        with suppress(OSError):  # what cannot be removed stays, and JAX compiles that program again
+        with suppress(OSError):  # a file that cannot be removed stays, and JAX recompiles its program
             if path.is_file() or path.is_symlink():
                 path.unlink(missing_ok=True)
             else:
@@ -48,14 +47,14 @@ def remove_damaged(folder: Path) -> list[str]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a compiled program can be unpacked; its packing holds a checksum."""
+    """Whether a compiled program can be unpacked; the compressed format includes a checksum."""
     try:
         content = path.read_bytes() if path.is_file() else b""
         if not content.startswith(ZSTD):
             zlib.decompress(content)
         elif (zstd := _zstandard()) is not None:
             zstd.decompress(content)
-    except Exception:  # each library has its own
+    except Exception:  # each library raises its own types
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line now and then elsewhere."""
+"""Progress on standard error: a bar on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def tally_bar() -> Iterator[Callable[[Any], None]]:
     """A bar with live counts and the time left; yields `show(tally)`."""
-    began = said = time.monotonic()
+    began = last_line = time.monotonic()
     with _bar("{task.description}") as (progress, task):
         def show(tally: Any) -> None:
-            nonlocal said
+            nonlocal last_line
             counts = (f"{tally.done}/{tally.total} done, {tally.running} running, {tally.failed} failed, "
                       f"{tally.diverged} diverged, {tally.stuck} stuck")
             progress.update(task, description=counts, completed=tally.work, total=1.0)
             now = time.monotonic()
-            if progress.disable and now - said >= LINE_EVERY:
-                said = now
+            if progress.disable and now - last_line >= LINE_EVERY:
+                last_line = now
                 left = (now - began) * (1 - tally.work) / tally.work if tally.work > 0 else float("nan")
                 print(f"{counts}, {now - began:.0f} s, about {left:.0f} s left", file=sys.stderr, flush=True)
 

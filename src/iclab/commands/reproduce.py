@@ -19,11 +19,11 @@ from iclab.runs.store import Store, check_writable
 from iclab.training.checkpoint import write_whole
 
 WRITE_EVERY = 10.0
-"""Seconds between two writings of the page while entries run."""
+"""Seconds between rewrites of the page while entries run."""
 
 
 def main(arguments: list[str]) -> None:
-    """Run the chosen entries; finished work is kept, so an interrupted run goes on where it stopped."""
+    """Run the chosen entries; finished work is kept, so an interrupted run resumes where it stopped."""
     parser = Parser("reproduce", "Run figures and claims of the papers; with no ID, all of them.")
     parser.add_argument("ids", nargs="*", metavar="ID", help="entries to run (iclab list shows them)")
     parser.add_argument("--scale", default="full", metavar="SCALE", help="quick or full [default: full]")
@@ -44,19 +44,19 @@ def main(arguments: list[str]) -> None:
     lab = Lab(store, options.scale, options.seed)
     results, playground = Results(out, lab), None
     try:
-        with board(entries) as shown:
+        with board(entries) as live_board:
             for entry in entries:
-                with shown.entry(entry) as lab.progress:
-                    found = finish(entry, lab)
-                shown.done(found)
-                results.add(found)
-        # A part of the entries does not train the playground's models, but shows them if they are there.
+                with live_board.entry(entry) as lab.progress:
+                    item = finish(entry, lab)
+                live_board.done(item)
+                results.add(item)
+        # A run of selected entries does not train the playground's models, but shows them if the store has them.
         models = kept(lab)
         if models is not None or not options.ids:
             results.write()
             playground = write_playground(out, lab, models)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"Finished runs are kept in {store.files.place}; the same command goes on from there."
+        raise KeyboardInterrupt(f"Finished runs are kept in {store.files.place}; rerun the same command to continue."
                                 ) from None
     finally:
         results.write()
@@ -77,30 +77,30 @@ class Results:
 
     @property
     def claims(self) -> list[Claim]:
-        """The claims that were judged now."""
+        """The claims judged in this run."""
         return [item.outcome.claim for item in self.finished if item.outcome.claim]
 
-    def add(self, found: Finished) -> None:
-        """Write an entry's own files; and now and then those about all."""
-        self.finished.append(found)
-        for plot in found.outcome.plots:
+    def add(self, item: Finished) -> None:
+        """Write an entry's files, and from time to time those about all entries."""
+        self.finished.append(item)
+        for plot in item.outcome.plots:
             write_whole(self.out / "figures" / f"{plot.name}.svg", plot.svg.encode())
             write_whole(self.out / "figures" / f"{plot.name}.csv", plot.csv.encode())
-        for table in found.outcome.tables:
+        for table in item.outcome.tables:
             write_whole(self.out / "tables" / f"{table.name}.csv", table.csv.encode())
         if time.monotonic() - self._written > WRITE_EVERY:
             self.write()
 
     def write(self) -> None:
-        """Write the claims, the fitted constants and the page, with what is kept of the papers' other entries."""
+        """Write the claims, the fitted constants and the page, including stored outcomes of entries not run now."""
         if not self.finished:
             return
         known = list(all_entries().values())
-        found = with_kept(self.finished, known, self.lab)
-        claims = [item.outcome.claim.to_json() for item in found if item.outcome.claim]
-        constants = [constant.to_json() for item in found for constant in item.outcome.constants]
+        items = with_kept(self.finished, known, self.lab)
+        claims = [item.outcome.claim.to_json() for item in items if item.outcome.claim]
+        constants = [constant.to_json() for item in items for constant in item.outcome.constants]
         write_whole(self.out / "claims.json", to_text(claims).encode())
         write_whole(self.out / "constants.json", to_text(constants).encode())
         write_whole(self.out / "report.html", self._page.render(
-            found, len(known), playground=(self.out / PAGE).exists()).encode())
+            items, len(known), playground=(self.out / PAGE).exists()).encode())
         self._written = time.monotonic()

@@ -14,10 +14,10 @@ from iclab.training.checkpoint import write_whole
 
 HELP = """Show what the sweeps in a store have measured. Columns are the fields in which its trials differ.
 
-With --over-seeds a row is the mean over `seeds`, those that trained (stuck ones among them), `of` all that were
-tried. Conditions on settings (a field, seed, test_prompts) choose trials before that; conditions on measured values
-(error<0.1, error_high<0.1) and on counts (diverged=0) choose rows after averaging, so that no seed is left out of a
-mean for its result."""
+With --over-seeds each row is a mean over the `seeds` that trained (stuck ones included), `of` all that were tried.
+Conditions on settings (a field, seed, test_prompts) select trials before averaging; conditions on measured values
+(error<0.1, error_high<0.1) and on counts (diverged=0) select rows afterwards, so that no seed is left out of a mean
+because of its result."""
 HIDDEN = ("run", "sweep", "seconds", "reason")
 
 
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> None:
     parser = Parser("results", HELP)
     parser.add_argument("store", metavar="STORE", help="a folder or fsspec URL")
     parser.add_argument("--where", action="append", default=[], metavar="CONDITION",
-                        help="such as model.member=mamba or error<0.1; may be given several times, and all must hold")
+                        help="such as model.member=mamba or error<0.1; may be repeated, and all must hold")
     parser.add_argument("--over-seeds", action="store_true", help="means and 95 %% intervals over seeds")
     parser.add_argument("--all-fields", action="store_true", help="every field, not only those that differ")
     parser.add_argument("--csv", metavar="FILE", help="write a CSV file (- for standard output)")

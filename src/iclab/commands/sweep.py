@@ -23,25 +23,25 @@ from iclab.runs.sweep_file import PlotRequest, read_sweep
 from iclab.training.checkpoint import write_whole
 
 MOST_WORKERS = 4096
-"""Most packs at work at a time."""
+"""Largest number of packs that run at once."""
 
 
 def main(arguments: list[str]) -> None:
-    """Run what is not finished; `--dry-run` only says what it would cost."""
-    parser = Parser("sweep", "Train and measure every run that a sweep file describes; the same command goes on where "
-                             "it was interrupted.\nThe exit code is 1 if a trial failed.\nThe file, by example:\n\n"
+    """Run the unfinished trials; `--dry-run` only estimates the cost."""
+    parser = Parser("sweep", "Train and measure every run that a sweep file describes; after an interruption, the same "
+                             "command resumes.\nThe exit code is 1 if a trial failed.\nThe file, by example:\n\n"
                              + (sweep_file.__doc__ or "").partition("\n\n")[2].rstrip())
     parser.add_argument("file", metavar="FILE", help="a sweep file (TOML)")
     parser.add_argument("--engine", default="local", metavar="NAME", help="local or ray [default: local]")
-    parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster [default: one is started here]")
+    parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster [default: start one locally]")
     parser.add_argument("--out", default="results", metavar="DIR", help="where to write [default: results]")
     parser.add_argument("--store", metavar="DIR", help="where runs are kept: a folder or fsspec URL [OUT/store]")
-    parser.add_argument("--workers", type=int, metavar="INT", help="packs at work at a time [default: one a core]")
-    parser.add_argument("--memory", metavar="SIZE", help="most memory that packs may need together, such as 2GiB")
+    parser.add_argument("--workers", type=int, metavar="INT", help="packs to run at once [default: one per core]")
+    parser.add_argument("--memory", metavar="SIZE", help="memory limit for all packs together, such as 2GiB")
     parser.add_argument("--gpus", type=float, default=0.0, metavar="FLOAT", help="GPU share of a Ray task [default: 0]")
     parser.add_argument("--max-trials", type=int, default=MOST_TRIALS, metavar="INT",
-                        help=f"most trials that the file may describe [default: {MOST_TRIALS}]")
-    parser.add_argument("--dry-run", action="store_true", help="count runs, measure briefly, say what it would cost")
+                        help=f"largest number of trials that the file may describe [default: {MOST_TRIALS}]")
+    parser.add_argument("--dry-run", action="store_true", help="count runs, time them briefly, estimate the cost")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     options = parser.parse_args(arguments)
     if options.engine not in ENGINES:
@@ -65,18 +65,18 @@ def main(arguments: list[str]) -> None:
     keep_compiled_programs(store)
     if options.dry_run:
         plan = plan_sweep(sweep, store, options.workers)
-        print(to_text(plan.to_json()) if options.json else _said(plan, store))
+        print(to_text(plan.to_json()) if options.json else _plan_summary(plan, store))
         return
     began = time.perf_counter()
-    done = len(store.rows())
+    finished_before = len(store.rows())
     try:
         with tally_bar() as show:
             results = run_sweep(sweep, store=store, engine=options.engine, address=options.address,
                                 workers=options.workers, memory=memory, gpus=options.gpus, watch=show)
     except KeyboardInterrupt:
-        fresh = len(store.rows()) - done
-        raise KeyboardInterrupt(f"{fresh} trials were finished and are kept in {store.files.place}; the same command "
-                                "goes on from there.") from None
+        newly_finished = len(store.rows()) - finished_before
+        raise KeyboardInterrupt(f"{newly_finished} trials finished and are kept in {store.files.place}; rerun the same "
+                                "command to continue.") from None
     say_damage(store)
     failed = results.frame.filter(results.frame["status"] == "failed")
     for name, families in results.left_out.items():
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> None:
 
 
 def write_tables(folder: Path, results: Results, plot: PlotRequest | None) -> list[Path]:
-    """Write every trial, the means over seeds and the phase diagram; which files these are."""
+    """Write every trial, the means over seeds and the phase diagram; returns their paths."""
     files = {"trials.csv": results.frame.write_csv().encode(),
              "over_seeds.csv": results.over_seeds().write_csv().encode()}
     for name, content in files.items():
@@ -111,22 +111,22 @@ def write_tables(folder: Path, results: Results, plot: PlotRequest | None) -> li
     if plot is not None and plot.colour not in results.measures:
         print(f"iclab: no phase diagram, {plot.colour} was not measured in any run", file=sys.stderr)
     elif plot is not None:
-        made = phase_diagram(results, plot.x, plot.y, colour=plot.colour, panel=plot.panel, theory=plot.theory,
-                             title=results.sweep.name)
-        files |= {"phase.svg": made.svg.encode(), "phase.csv": made.csv.encode()}
+        diagram = phase_diagram(results, plot.x, plot.y, colour=plot.colour, panel=plot.panel, theory=plot.theory,
+                                title=results.sweep.name)
+        files |= {"phase.svg": diagram.svg.encode(), "phase.csv": diagram.csv.encode()}
         for name in ("phase.svg", "phase.csv"):
             write_whole(folder / name, files[name])
     return [folder / name for name in files]
 
 
-def _said(plan: Plan, store: Store) -> str:
+def _plan_summary(plan: Plan, store: Store) -> str:
     if plan.trials == plan.finished:
         return f"{plan.trials} trials, all finished in {store.files.place}"
     return (f"{plan.trials} trials of {plan.trainings} trainings; {plan.finished} trials are finished in "
             f"{store.files.place}\n"
             f"{plan.packs} packs for {plan.workers} workers, {plan.compilations} programs to compile\n"
             f"about {duration(plan.seconds)}, of which {duration(plan.compile_seconds)} compiling "
-            f"(measured: {plan.microseconds_per_model_step:.0f} us a model-step)\n"
-            f"about {plan.total_mebibytes:.0f} MiB, of which {plan.pack_mebibytes:.1f} MiB for each pack at work")
+            f"(measured: {plan.microseconds_per_model_step:.0f} us per model-step)\n"
+            f"about {plan.total_mebibytes:.0f} MiB, of which {plan.pack_mebibytes:.1f} MiB per running pack")
 
 

@@ -22,13 +22,13 @@ from iclab.theory import Condition, Constant, Law, Statement, read_constants, sh
 from iclab.theory.statements import number
 from iclab.training import Run, load_checkpoint
 
-DESCRIPTION = """Evaluate every theorem, corollary and condition that speaks of a model for a training run and a test:
-which premises hold, the predicted threshold or scaling with its fitted constant, and what is not covered. A bound is
+DESCRIPTION = """Evaluate every theorem, corollary and condition about a model for a training run and a test: which
+premises hold, the predicted threshold or scaling with its fitted constant, and what is not covered. A bound is
 sufficient, not necessary: where it does not hold, the theorem is silent and a measurement decides.
 
 Without options the settings are those of the chosen paper's experiments."""
 PAPERS = ("mamba", "icl", "selectors", "cot")
-OWN = ("paper", "checkpoint", "accuracy", "json")
+NOT_OF_RUN = ("paper", "checkpoint", "accuracy", "json")
 """Options that are not about the run."""
 MARKS = {True: "yes", False: "no", None: "open"}
 
@@ -42,20 +42,20 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--paper", default="mamba", metavar="NAME",
                         help=f"whose settings to start from: {', '.join(PAPERS)} [default: mamba]")
     parser.add_argument("--checkpoint", default=None, metavar="FILE",
-                        help="the run of a saved model; its training prompts are where --test.* options start")
+                        help="use the run of a saved model; --test.* options start from its training prompts")
     parser.add_argument("--accuracy", type=float, default=0.1, metavar="FLOAT", help="the theorems' eps [default: 0.1]")
     parser.add_argument("--constants", default=None, metavar="FILE",
-                        help="a constants.json of your own `iclab reproduce` [default: those shipped with iclab]")
+                        help="a constants.json written by `iclab reproduce` [default: those shipped with iclab]")
     parser.add_argument("--json", action="store_true", help="print JSON")
     if chains:
         add_transitions(parser)
     add_spec(parser, run, skip=("transitions", "pattern_mixtures") if chains else ())
     add_spec(parser, test, "test.", "as in the paper", skip=("transitions", "pattern_mixtures") if chains else ())
     options = vars(parser.parse_args(arguments))
-    own = options.pop("constants")
-    constants = shipped_constants() if own is None else _read(own)
+    path = options.pop("constants")
+    constants = shipped_constants() if path is None else _read(path)
     if options["checkpoint"] is not None:
-        given = [name for name, value in options.items() if name not in OWN and not name.startswith("test.")
+        given = [name for name, value in options.items() if name not in NOT_OF_RUN and not name.startswith("test.")
                  and value is not None]
         if given:
             parser.error(f"--{given[0]} cannot be given with --checkpoint: the checkpoint fixes it")
@@ -67,15 +67,15 @@ def main(arguments: list[str]) -> None:
     else:
         run = read_spec(run, options)
         test = _chain_test(run, test, options) if chains else read_spec(test, options, "test.")
-    found = theory_of(run, test, accuracy=options["accuracy"], constants=constants)
+    statements = theory_of(run, test, accuracy=options["accuracy"], constants=constants)
     if options["json"]:
-        print(to_text([_plain(statement, run, test, constants) for statement in found]))
+        print(to_text([_plain(statement, run, test, constants) for statement in statements]))
     else:
-        _show(found, run, test, constants)
+        _show(statements, run, test, constants)
 
 
 def _paper(arguments: list[str]) -> str:
-    """The paper whose settings the options are about: it decides which options there are."""
+    """The paper named in the arguments; it decides which options exist."""
     chosen = "mamba"
     for name, value in zip(arguments, [*arguments, ""][1:], strict=True):
         if name == "--paper":
@@ -99,13 +99,13 @@ def _settings(paper: str) -> tuple[Run, Any]:
 
 
 def _chain_test(run: Run, test: Any, options: dict[str, Any]) -> Any:
-    """A test of chains whose examples go wrong as the options say."""
+    """A chain test whose examples err as the options specify."""
     changed = read_spec(replace(test, transitions=None, pattern_mixtures=None), options, "test.")
     fields = {field.name: getattr(changed, field.name) for field in dataclasses.fields(changed)
               if field.name not in ("transitions", "pattern_mixtures")}
     sizes = {"steps": changed.reasoning_steps, "patterns": changed.patterns} if options["matrices"] is None else {}
-    made = read_transitions({"steps": None, "patterns": None} | options | sizes)
-    return cot.default_test(run.prompts, transitions=as_transitions(matrices(made)), **fields)
+    transitions = read_transitions({"steps": None, "patterns": None} | options | sizes)
+    return cot.default_test(run.prompts, transitions=as_transitions(matrices(transitions)), **fields)
 
 
 def _read(path: str) -> dict[str, Constant]:
@@ -113,7 +113,7 @@ def _read(path: str) -> dict[str, Constant]:
     try:
         return read_constants(content.decode())
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise IclabError(f"constants must be a constants.json that iclab reproduce wrote, got {path!r} ({error})"
+        raise IclabError(f"constants must be a constants.json written by iclab reproduce, got {path!r} ({error})"
                          ) from None
 
 
@@ -132,32 +132,32 @@ def _plain(statement: Statement, run: Any, test: Any, constants: dict[str, Const
             "laws": [_law(law, run, test, constants) for law in statement.laws], "not covered": statement.silent}
 
 
-def _show(found: list[Statement], run: Any, test: Any, constants: dict[str, Constant]) -> None:
-    wide = min(shutil.get_terminal_size((100, 20)).columns, 120)
+def _show(statements: list[Statement], run: Any, test: Any, constants: dict[str, Constant]) -> None:
+    width = min(shutil.get_terminal_size((100, 20)).columns, 120)
 
     def say(text: str, first: str, rest: str | None = None) -> None:
-        print(textwrap.fill(text, wide, initial_indent=first, subsequent_indent=" " * len(first) if rest is None
+        print(textwrap.fill(text, width, initial_indent=first, subsequent_indent=" " * len(first) if rest is None
                             else rest))
 
-    if not found:
-        print(f"No theorem of the five papers speaks of {type(run.model).__name__} here.")
+    if not statements:
+        print(f"No theorem of the five papers covers this {type(run.model).__name__}.")
         return
-    unmet = list(dict.fromkeys(f"{statement.paper}: {premise.sentence}" for statement in found
+    unmet = list(dict.fromkeys(f"{statement.paper}: {premise.sentence}" for statement in statements
                                for premise in statement.unmet))
     print("In short: every premise with a known constant is met." if not unmet else "In short:")
     for sentence in unmet:
         say(f"{sentence}.", "  ")
-    told: set[Condition] = set()
-    for statement in found:
+    shown: set[Condition] = set()
+    for statement in statements:
         print(f"\n{statement.paper}, {statement.place} ({statement.subject}): {statement.verdict}")
         say(f"promises: {statement.promise}", "  ", "    ")
         for premise in statement.premises:
-            if premise not in told:
+            if premise not in shown:
                 say(_premise(premise), f"  {MARKS[premise.met]:>4}  ")
-        before = sum(premise in told for premise in statement.premises)
-        if before:
-            print(f"        and {before} told above")
-        told |= set(statement.premises)
+        repeated = sum(premise in shown for premise in statement.premises)
+        if repeated:
+            print(f"        and {repeated} listed above")
+        shown |= set(statement.premises)
         for law in statement.laws:
             say(_law_words(law, run, test, constants), "   law  ")
         if statement.silent:
@@ -176,4 +176,4 @@ def _law_words(law: Law, run: Any, test: Any, constants: dict[str, Constant]) ->
         return f"{law.quantity} = c * {law.formula} = c * {order:.3g}, c not fitted; yours {number(yours)}"
     predicted = f"{constant.value:.3g} * {law.formula} = {constant.value * order:.3g}"
     return (f"{law.quantity} = {predicted}; yours {number(yours)} (constant fitted in {law.entry} for "
-            f"{law.measured_at}; single settings there ask for {constant.low:.3g} to {constant.high:.3g})")
+            f"{law.measured_at}; fitted to single settings, {constant.low:.3g} to {constant.high:.3g})")

@@ -1,4 +1,4 @@
-"""`iclab train`: train one model and save it; interrupted, it can go on."""
+"""`iclab train`: train one model and save it; an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SAVE_EVERY = 5.0
 def main(arguments: list[str]) -> None:
     """Train, saving the state every few seconds."""
     parser = Parser("train", "Train one model and save it as a safetensors checkpoint.\nThe exit code is 1 if training "
-                             "diverged or got stuck (it learned nothing); the model is saved all the same.")
+                             "diverged or got stuck (it learned nothing); the model is saved anyway.")
     parser.add_argument("--out", default="model.safetensors", metavar="FILE", help="[default: model.safetensors]")
-    parser.add_argument("--resume", default=None, metavar="FILE", help="go on from this checkpoint; only "
-                        "--training.steps may be given beside it")
+    parser.add_argument("--resume", default=None, metavar="FILE", help="continue from this checkpoint; only "
+                        "--training.steps may be given with it")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     default = default_run("train", arguments)
     add_kinds(parser)
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
         parser.error(f"out must be a file, got the folder {str(out)!r}")
     check_writable(out.parent)
     try:
-        out.stat()  # a name that no file can have is found before training, not after it
+        out.stat()  # detect an invalid file name before training, not after
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
@@ -73,12 +73,13 @@ def main(arguments: list[str]) -> None:
     except KeyboardInterrupt:
         if not latest:
             raise
-        kept = latest[0]()
-        save_checkpoint(out, kept)
-        steps = int(kept.steps[-1])
+        checkpoint = latest[0]()
+        save_checkpoint(out, checkpoint)
+        steps = int(checkpoint.steps[-1])
         if steps == run.training.steps:
-            raise KeyboardInterrupt(f"all {steps} steps are kept in {out}.") from None
-        raise KeyboardInterrupt(f"{steps} steps are kept; `iclab train --resume {out} --out {out}` goes on.") from None
+            raise KeyboardInterrupt(f"all {steps} steps are saved in {out}.") from None
+        raise KeyboardInterrupt(f"{steps} steps are saved; continue with `iclab train --resume {out} --out {out}`."
+                                ) from None
     save_checkpoint(out, trained)
     final = float(trained.loss[-1])
     if as_json:

@@ -10,18 +10,18 @@ from jaxtyping import Float
 
 from iclab.figures.plots import Plot, to_csv, to_svg
 from iclab.figures.style import CLEAN, POISONED, style
-from iclab.probes.errors import UNIT, seed_interval
+from iclab.probes.error_rate import UNIT, seed_interval
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One pair of axes: gates of clean and of poisoned examples, nearest to the query first, a row a seed."""
+    """One pair of axes: gates of clean and of poisoned examples, nearest to the query first, one row per seed."""
 
     title: str
     clean: Float[np.ndarray, "seeds examples"]
     poisoned: Float[np.ndarray, "seeds examples"]
     fit: Float[np.ndarray, " examples"]
-    """The decay fitted to the clean ones."""
+    """The decay fitted to the clean gates."""
     fit_label: str
 
 

@@ -22,15 +22,15 @@ THEORIES: dict[str, Theory] = {"mamba": promise}
 FINE = 41
 """Points along each axis at which a theory's margin is computed."""
 WRITTEN_CELLS = 15
-"""Up to so many cells along an axis the numbers are written into them."""
+"""Most cells along an axis for which numbers are written into the cells."""
 
 
 def phase_diagram(results: Table, x: str, y: str, *, colour: str = "error", panel: str | None = None,
                   theory: str | Theory | None = None, name: str = "phase", title: str = "", caption: str = "") -> Plot:
-    """Mean of `colour` over seeds for every (x, y), one panel a value of `panel`.
+    """Mean of `colour` over seeds for every (x, y), one panel per value of `panel`.
 
-    Small numbers in a cell are the mean and how far its 95 % interval reaches; a cross marks cells in which some seed
-    got stuck, diverged or failed. Where `theory` is given (`mamba`, `module:function`, or a function (run, test) ->
+    Small numbers in a cell are the mean and the reach of its 95 % interval; a cross marks cells in which some seed got
+    stuck, diverged or failed. If `theory` is given (`mamba`, `module:function`, or a function (run, test) ->
     margin), the line bounds the region in which the theorem's premises hold.
     """
     import matplotlib.pyplot as plt
@@ -79,7 +79,7 @@ def _check(results: Table, x: str, y: str, colour: str, panel: str | None) -> No
 
 def _cells(table: pl.DataFrame, x: str, y: str, colour: str, columns: list[float], rows: list[float]
            ) -> dict[str, Any]:
-    """Mean, reach of its interval and trouble of every cell, as arrays of shape (y, x)."""
+    """Mean, reach of its interval, and whether a seed failed to train, per cell, as arrays of shape (y, x)."""
     mean, reach = np.full((2, len(rows), len(columns)), np.nan)
     trouble = np.zeros(mean.shape, bool)
     for row in table.iter_rows(named=True):
@@ -148,7 +148,7 @@ def _side(inside: np.ndarray) -> str:
 
 
 def _whole(values: list[Any]) -> bool:
-    """Whether an axis is of whole numbers, between which there is nothing."""
+    """Whether an axis has whole numbers only, so that nothing lies between its points."""
     return all(isinstance(value, int) for value in values)
 
 
@@ -163,7 +163,7 @@ def _margin(margin: Theory, results: Results, trial: Any, point: dict[str, float
         return np.nan
     try:
         return float(margin(run, test))
-    except Exception as error:  # a user's own function
+    except Exception as error:  # a user's function may raise anything
         raise SpecError(f"theory must be a function (run, test) -> a number, got one that fails: {error}") from None
 
 

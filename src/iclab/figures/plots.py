@@ -14,11 +14,11 @@ from jaxtyping import Float
 
 from iclab.errors import require
 from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, SPARE, VOTE, style
-from iclab.probes.errors import UNIT, seed_interval
+from iclab.probes.error_rate import UNIT, seed_interval
 
 
 def require_name(kind: str, name: Any) -> None:
-    """Refuse a name that could not be a file's, or would lie in another folder."""
+    """Refuse a name that is no valid file name or leads to another folder."""
     plain = isinstance(name, str) and re.fullmatch(r"\w[\w.+-]{,99}", name, re.ASCII) is not None
     require(plain, f"name of the {kind}", name,
             "be at most 100 letters, digits and . _ + - only, and begin with a letter or digit")
@@ -40,12 +40,12 @@ class Plot:
 
 @dataclass(frozen=True)
 class Curve:
-    """One model's values, a row a seed; a name that is no model's takes the next free colour."""
+    """One model's values, one row per seed; a name that is not a model's takes the next free colour."""
 
     model: str
     values: Float[np.ndarray, "seeds points"]
     vote: Any = None
-    """Error of the ideal majority vote at each x, where it is a curve's own reference."""
+    """Error of the ideal majority vote at each x, if it differs between curves."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Panel:
     lines: Sequence[tuple[str, Any]] = ()
     """Theory: a label and a value at each x."""
     x_label: str | None = None
-    """Where it differs from the figure's."""
+    """Overrides the figure's label."""
     marks: Sequence[tuple[str, float]] = ()
     """Labels and the x at which something changes."""
     within: tuple[float, float] | None = None
-    """The range in which its values are known to lie, where it differs from the figure's."""
+    """The known range of its values; overrides the figure's."""
 
 
 def error_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x_label: str) -> Plot:
@@ -79,17 +79,17 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                  share_y: bool = True, within: tuple[float, float] | None = None) -> Plot:
     """Curves side by side: mean over seeds with a 95 % band, references and theory as lines.
 
-    `within` is the range in which the values are known to lie, and their intervals with them.
+    `within` is the known range of the values, to which their intervals are clipped.
     """
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogFormatter
 
     rows = []
     with style():
-        wide = 2 if len(panels) == 4 else min(len(panels), 3)
-        high = -(-len(panels) // wide)
-        figure, grid = plt.subplots(high, wide, figsize=(max(4.4, 3.4 * wide), 3.1 * high), sharey=share_y,
-                                    squeeze=False)
+        n_columns = 2 if len(panels) == 4 else min(len(panels), 3)
+        n_rows = -(-len(panels) // n_columns)
+        figure, grid = plt.subplots(n_rows, n_columns, figsize=(max(4.4, 3.4 * n_columns), 3.1 * n_rows),
+                                    sharey=share_y, squeeze=False)
         axes = grid.ravel()[:len(panels)]
         for empty in grid.ravel()[len(panels):]:
             empty.set_visible(False)
@@ -117,8 +117,8 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                                             "label": label}) for label, values in panel.lines]
             for reference, values, line in references:
                 if values is not None:
-                    there = np.isfinite(np.asarray(values, float))
-                    axis.plot(np.asarray(panel.x)[there], np.asarray(values)[there], **line)
+                    finite = np.isfinite(np.asarray(values, float))
+                    axis.plot(np.asarray(panel.x)[finite], np.asarray(values)[finite], **line)
                     rows += [(panel.title, reference, x, f"{y:.6g}", "", "", "")
                              for x, y in zip(panel.x, values, strict=True)]
             if any(curve.vote is not None for curve in panel.curves):
@@ -141,10 +141,10 @@ def curve_figure(name: str, title: str, caption: str, panels: Sequence[Panel], x
                 axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
         for axis in grid[:, 0]:
             axis.set_ylabel(y_label)
-        shown = axes if not share_y or any(_labels(a) != _labels(axes[0]) for a in axes) else axes[:1]
-        for axis in shown:
-            axis.legend(loc="upper left" if len(shown) == 1 and y_range else "best",
-                        fontsize=7.5 if len(shown) > 1 else 8.5)
+        with_legend = axes if not share_y or any(_labels(a) != _labels(axes[0]) for a in axes) else axes[:1]
+        for axis in with_legend:
+            axis.legend(loc="upper left" if len(with_legend) == 1 and y_range else "best",
+                        fontsize=7.5 if len(with_legend) > 1 else 8.5)
         figure.tight_layout()
         text = to_svg(figure)
         plt.close(figure)

@@ -1,12 +1,12 @@
 """Models: `init(key, dimension) -> params`, `apply(params, columns) -> (output, intermediates)`, for one prompt."""
 
 from iclab.models.chain_attention import ChainAttention
-from iclab.models.embedding import ChainEmbedding, LabelEmbedding
-from iclab.models.forward import forward
+from iclab.models.embedding import ChainEmbedding, LabelEmbedding, VectorEmbedding
+from iclab.models.forward import forward, forward_batch
 from iclab.models.gated_attention import GatedAttention, Intermediates
 from iclab.models.gates import MEMBERS
 from iclab.models.gpt2 import GPT2
 from iclab.models.softmax_mlp import SoftmaxMLP
 
 __all__ = ["GPT2", "MEMBERS", "ChainAttention", "ChainEmbedding", "GatedAttention", "Intermediates", "LabelEmbedding",
-           "SoftmaxMLP", "forward"]
+           "SoftmaxMLP", "VectorEmbedding", "forward", "forward_batch"]

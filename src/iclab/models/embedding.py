@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from iclab.prompts.prompt import Prompt
 from iclab.specs import number, require_count, require_range, spec
 
 
@@ -17,7 +18,8 @@ class LabelEmbedding:
     `size` 1, `norm` 1 is the scalar label of the mamba paper; the icl and selectors papers use a vector q.
     """
 
-    speaks_of = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("sign", "number")
+    """Kinds of labels that can enter its columns."""
     size: int = 1
     """d_Y: label coordinates."""
     norm: float = number(default=1.0)
@@ -43,10 +45,46 @@ class LabelEmbedding:
         """`q^T o`, from the first label coordinate."""
         return output * self.norm
 
-    def columns(self, prompt: Any) -> Float[Array, "tokens width"]:
+    def columns(self, prompt: Prompt) -> Float[Array, "tokens width"]:
         """The prompt as the model reads it, one row for each column of the paper's matrix P."""
         labels = jnp.where(jnp.arange(self.size) == 0, (prompt.y * self.norm)[:, None], 0.0)
         return jnp.concatenate([prompt.x, labels], axis=1)
+
+
+@spec(part="embedding")
+class VectorEmbedding:
+    """Columns `p_i = (x_i, |q| y_i)`, the query's `(x_query, 0)`, for labels that are vectors, or classes as one-hot
+    rows. The output is a vector: the answer itself, or one score per class."""
+
+    reads: ClassVar[tuple[str, ...]] = ("vector", "class")
+    size: int = 2
+    """Coordinates of a label: its length, or the number of classes."""
+    norm: float = number(default=1.0)
+    """|q|: what labels are multiplied by."""
+
+    def check(self) -> None:
+        require_count(self, "size", 1)
+        require_range(self, "norm", 0, float("inf"), open_low=True, open_high=True)
+
+    def width(self, dimension: int) -> int:
+        """Coordinates of a column."""
+        return dimension + self.size
+
+    def answer(self, width: int) -> slice:
+        """Where the output is read in columns of this width: at the label's coordinates."""
+        return slice(width - self.size, width)
+
+    def known(self, dimension: int) -> Bool[Array, " width"]:
+        """The coordinates in which the query's column can tell anything: its input."""
+        return jnp.arange(self.width(dimension)) < dimension
+
+    def readout(self, output: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The output in the labels' own scale."""
+        return output / self.norm
+
+    def columns(self, prompt: Prompt) -> Float[Array, "tokens width"]:
+        """The prompt as the model reads it."""
+        return jnp.concatenate([prompt.x, prompt.y * self.norm], axis=1)
 
 
 @spec(part="embedding")
@@ -57,7 +95,7 @@ class ChainEmbedding:
     (li2024cot, section 2.1 and W_V). A column without a step is all zeros.
     """
 
-    speaks_of = "chain"
+    reads: ClassVar[tuple[str, ...]] = ("step",)
     steps: int = 3
     """K: steps of a chain."""
     norm: float = number(default=1.0)
@@ -89,7 +127,7 @@ class ChainEmbedding:
         """The output as it stands."""
         return output
 
-    def columns(self, prompt: Any) -> Float[Array, "columns width"]:
+    def columns(self, prompt: Prompt) -> Float[Array, "columns width"]:
         """The prompt as the model reads it, one row for each column of the paper's matrix P."""
         code = jnp.where(prompt.step[:, None] == jnp.arange(self.steps), self.norm, 0.0)
         return jnp.concatenate([prompt.x, prompt.y, code.astype(prompt.x.dtype)], axis=1)

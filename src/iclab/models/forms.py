@@ -28,7 +28,7 @@ class Streams(NamedTuple):
     gates: Gates
 
 
-def running_sum(x: Float[Array, tokens *rest]) -> Float[Array, tokens *rest]:
+def running_sum(x: Float[Array, "tokens *rest"]) -> Float[Array, "tokens *rest"]:
     """Sum of all entries up to and including each token."""
     tokens = x.shape[0]
     if tokens > SHORT:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -20,26 +21,38 @@ from iclab.models.embedding import ChainEmbedding, LabelEmbedding
 from iclab.models.gated_attention import GatedAttention, LayerParams
 from iclab.models.gpt2 import GPT2, GPT2Params
 from iclab.models.softmax_mlp import SoftmaxMLP, SoftmaxParams
-from iclab.specs import replace
+from iclab.prompts.prompt import Prompt
+from iclab.specs import spec_class, with_structure
 
 ALIGNMENT = 8
 
 
-def forward(model: Any, params: Any, prompt: Any) -> tuple[Float[Array, "*answer"], Any]:
+def forward(model: Any, params: Any, prompt: Prompt) -> tuple[Float[Array, "*answer"], Any]:
     """The model's output for one prompt's query, and its named intermediates."""
     dimension = prompt.x.shape[-1]
     return read(model, params, reader(model, dimension).columns(prompt), dimension)
 
 
+IN_CACHE = 100
+"""Prompts that a model reads at once: its intermediates stay in a core's cache, which is up to twice as fast."""
+
+
+def forward_batch(model: Any, params: Any, prompts: Prompt) -> tuple[Float[Array, "batch *answer"], Any]:
+    """`forward` for a batch of prompts, a part of it at a time."""
+    return jax.lax.map(lambda prompt: forward(model, params, prompt), prompts._replace(label=None, truth=None),
+                       batch_size=IN_CACHE)
+
+
 def reader(model: Any, dimension: int) -> Any:
     """The embedding that makes the columns which `read` takes."""
-    if type(model) not in FITTED:
-        return model.embedding
     embedding = model.embedding
+    if spec_class(model) not in FITTED:
+        return embedding
     if isinstance(embedding, ChainEmbedding):
-        return replace(embedding, steps=embedding.steps + -embedding.width(dimension) % ALIGNMENT)
-    assert isinstance(embedding, LabelEmbedding)
-    return replace(embedding, size=1 + -(dimension + 1) % ALIGNMENT)
+        return with_structure(embedding, steps=embedding.steps + -embedding.width(dimension) % ALIGNMENT)
+    if isinstance(embedding, LabelEmbedding):
+        return with_structure(embedding, size=1 + -(dimension + 1) % ALIGNMENT)
+    return embedding
 
 
 def read(model: Any, params: Any, columns: Float[Array, "columns width"], dimension: int
@@ -50,12 +63,13 @@ def read(model: Any, params: Any, columns: Float[Array, "columns width"], dimens
 
 def fitted_model(model: Any, dimension: int) -> Any:
     """The same model with the coordinates that its `reader` makes."""
-    return replace(model, embedding=reader(model, dimension)) if type(model) in FITTED else model
+    return with_structure(model, embedding=reader(model, dimension)) if spec_class(model) in FITTED else model
 
 
 def fitted(model: Any, params: Any, width: int) -> Any:
     """The same weights for columns of this width."""
-    return FITTED[type(model)](model, params, width) if type(model) in FITTED else params
+    fit = FITTED.get(spec_class(model))
+    return params if fit is None else fit(model, params, width)
 
 
 def _to(weights: Float[Array, "rows width"], width: int, rows: bool = False) -> Float[Array, "padded width"]:

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from iclab.errors import require
 from iclab.limits import DEEPEST
-from iclab.models.embedding import ChainEmbedding, LabelEmbedding
+from iclab.models.embedding import ChainEmbedding, LabelEmbedding, VectorEmbedding
 from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
 from iclab.models.gates import MEMBERS, GateParams, gate_count, gates, init_gate
 from iclab.specs import number, part, require_choice, require_count, require_range, spec
@@ -80,7 +80,7 @@ class GatedAttention:
     """g: decay of retnet."""
     temperature: float = number(default=16.0)
     """Root taken of gated_retention's gate."""
-    embedding: LabelEmbedding | ChainEmbedding = part(default_factory=LabelEmbedding)
+    embedding: LabelEmbedding | VectorEmbedding | ChainEmbedding = part(default_factory=LabelEmbedding)
     """How labels enter the columns."""
 
     def check(self) -> None:
@@ -91,8 +91,8 @@ class GatedAttention:
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
         require_range(self, "retention", 0, 1, open_low=True)
         require_range(self, "temperature", 0, float("inf"), open_low=True, open_high=True)
-        require(not self.gate_per_channel or self.embedding.speaks_of == "labels", "gate_per_channel",
-                self.gate_per_channel, "be false with chains: their output is read in many channels")
+        require(not self.gate_per_channel or isinstance(self.embedding, LabelEmbedding), "gate_per_channel",
+                self.gate_per_channel, "be false when the output is read in many channels")
 
     def weight_count(self, dimension: int) -> int:
         """How many trainable numbers `init` makes."""

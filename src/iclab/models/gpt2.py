@@ -100,7 +100,7 @@ class GPT2:
     """How labels enter the columns."""
 
     def check(self) -> None:
-        require(self.embedding.speaks_of == "labels", "embedding", type(self.embedding).__name__,
+        require(isinstance(self.embedding, LabelEmbedding), "embedding", type(self.embedding).__name__,
                 "be a LabelEmbedding: this model has one number to say")
         require_count(self, "layers", 1, below=DEEPEST)
         for field in ("heads", "size", "positions"):
@@ -149,11 +149,11 @@ class GPT2:
         scores, hidden = (jnp.concatenate([part, one[None]]) for part, one in zip(seen, seen_last, strict=True))
         return layer_norm(params.norm, h), scores, hidden
 
-    def rows(self, params: GPT2Params) -> Float[Array, "neurons size"]:
+    def neuron_inputs(self, params: GPT2Params) -> Float[Array, "neurons size"]:
         """What each neuron of each MLP reads, layer after layer; pruning goes by their norms."""
         return jnp.swapaxes(params.blocks.up.W, 1, 2).reshape(-1, self.size)
 
-    def kept(self, params: GPT2Params, keep: Bool[Array, " neurons"]) -> GPT2Params:
+    def keep_neurons(self, params: GPT2Params, keep: Bool[Array, " neurons"]) -> GPT2Params:
         """The weights with only these neurons left: the others write nothing."""
         down = params.blocks.down
         down = down._replace(W=down.W * keep.reshape(self.layers, -1, 1))

@@ -61,7 +61,7 @@ class SoftmaxMLP:
     """How labels enter the columns."""
 
     def check(self) -> None:
-        require(self.embedding.speaks_of == "labels", "embedding", type(self.embedding).__name__,
+        require(isinstance(self.embedding, LabelEmbedding), "embedding", type(self.embedding).__name__,
                 "be a LabelEmbedding: this model has one number to say")
         require_count(self, "neurons", 2)
         if self.attention_size is not None:
@@ -97,10 +97,10 @@ class SoftmaxMLP:
         """a: 1/m on the first half of the neurons, -1/m on the second."""
         return jnp.where(jnp.arange(self.neurons) < self.neurons // 2, 1.0, -1.0) / self.neurons
 
-    def rows(self, params: SoftmaxParams) -> Float[Array, "m width"]:
+    def neuron_inputs(self, params: SoftmaxParams) -> Float[Array, "m width"]:
         """What each neuron reads, the rows of W_O W_V; pruning goes by their norms."""
         return params.W_O @ params.W_V
 
-    def kept(self, params: SoftmaxParams, keep: Bool[Array, " m"]) -> SoftmaxParams:
+    def keep_neurons(self, params: SoftmaxParams, keep: Bool[Array, " m"]) -> SoftmaxParams:
         """The weights with only these neurons left."""
         return params._replace(W_O=params.W_O * keep[:, None])

@@ -1,1 +1,1 @@
-"""The papers: one folder each, one file a figure, table or claim."""
+"""The papers: one folder each, one file per figure, table or claim."""

@@ -1,4 +1,4 @@
-"""Claims that can be judged: checks with intervals, conditions, a verdict that follows from them by rule."""
+"""Claims: checks with intervals, the theorem's conditions, and a verdict that follows from the checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORST_FIRST = ("fails", "inconclusive", "holds")
 
 @dataclass(frozen=True)
 class Check:
-    """One number against one threshold.
+    """One measured number compared with one threshold.
 
     Holds if its whole interval satisfies the relation, fails if none of it does, else is inconclusive. Without an
     interval (a single seed) it is inconclusive whatever the number.
@@ -51,9 +51,9 @@ class Check:
 
     @property
     def margin(self) -> float:
-        """How far the nearer end of the interval is from the threshold, beside the larger of the numbers."""
-        away = min(abs(self.low - self.threshold), abs(self.high - self.threshold))
-        return away / max(abs(self.threshold), abs(self.measured), 1e-12)
+        """Distance from the threshold to the nearer end of the interval, relative to the larger of the two numbers."""
+        distance = min(abs(self.low - self.threshold), abs(self.high - self.threshold))
+        return distance / max(abs(self.threshold), abs(self.measured), 1e-12)
 
     @property
     def words(self) -> str:
@@ -62,7 +62,7 @@ class Check:
                 f"{self.threshold:.3g}")
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in claims.json."""
+        """The check as written to claims.json."""
         return {"name": self.name, "measured": self.measured, "relation": self.relation, "threshold": self.threshold,
                 "interval": [self.low, self.high], "verdict": self.verdict}
 
@@ -91,14 +91,14 @@ class Claim:
 
     @property
     def deciding(self) -> Check | None:
-        """The check that decides: of the worst verdict, the farthest beyond its threshold, or the nearest if all hold.
+        """The check with the worst verdict that lies farthest beyond its threshold, or nearest to it if all hold.
 
-        Checks that are the same for every seed (all runs finished, say) are passed over if there are others.
+        Checks without spread over seeds (all runs finished, say) are skipped if there are others.
         """
         worst = [check for check in self.checks if check.verdict == self.verdict]
-        some = [check for check in worst if check.high > check.low] or worst
+        candidates = [check for check in worst if check.high > check.low] or worst
         pick = min if self.verdict == "holds" else max
-        return pick(some, key=lambda check: check.margin, default=None)
+        return pick(candidates, key=lambda check: check.margin, default=None)
 
     @property
     def checks_csv(self) -> str:
@@ -110,11 +110,11 @@ class Claim:
     def summary(self) -> str:
         """How many checks hold, and the one that decides."""
         held = sum(check.verdict == "holds" for check in self.checks)
-        told = f"{held} of {len(self.checks)} checks hold"
-        return told if self.deciding is None else f"{told}; {self.deciding.words}"
+        counts = f"{held} of {len(self.checks)} checks hold"
+        return counts if self.deciding is None else f"{counts}; {self.deciding.words}"
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in claims.json."""
+        """The claim as written to claims.json."""
         data = asdict(self)
         data["checks"] = [check.to_json() for check in self.checks]
         data["conditions"] = [condition._asdict() for condition in self.conditions]
@@ -123,5 +123,5 @@ class Claim:
 
 
 def short(value: float) -> str:
-    """Four decimals, or powers of ten for what they would show as zero."""
+    """Four decimals, or scientific notation where those would show zero."""
     return f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"

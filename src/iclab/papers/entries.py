@@ -1,4 +1,4 @@
-"""Entries: a figure, table or claim of a paper that can be run. Adding one is adding one file below `papers/`."""
+"""Entries: figures, tables and claims of the papers that can be run. To add one, add one file below `papers/`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from iclab.runs.sweep import Sweep
 from iclab.specs import replace
 from iclab.theory.statements import Constant
 from iclab.training import Run, Trained
-from iclab.training.ensemble import Progress
 from iclab.training.sgd import Probe
+from iclab.training.trainer import Progress
 
 SCALES = ("quick", "full")
 
@@ -59,11 +59,11 @@ class Lab:
         return [self.base_seed * 1000 + i for i in range(count)]
 
     def train(self, runs: Sequence[Run], probe: Probe | None = None) -> list[Trained]:
-        """Train, or find again, these runs; `probe` is recorded along their training."""
+        """Train these runs or load them from the store; `probe` is recorded during training."""
         return self.store.train(runs, self.progress, probe)
 
     def sweep(self, sweep: Sweep) -> Results:
-        """Run, or find again, a sweep; a run that fails is an error here."""
+        """Run a sweep or load its results from the store; a failed run raises an error."""
         def watch(tally: Tally) -> None:
             if self.progress is not None:
                 self.progress(int(1000 * tally.work), 1000)
@@ -95,10 +95,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an entry shows: pictures with the numbers behind them, words, and perhaps a claim."""
+    """What an entry shows: plots and tables with the numbers behind them, text, and perhaps a claim."""
 
     shown: str
-    """What one sees."""
+    """What the plots and tables show."""
     paper: str
     """What the paper says."""
     measured: str
@@ -109,7 +109,7 @@ class Outcome:
     settings: dict[str, Any] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)
-    """Constants of the theorems' laws that were fitted here."""
+    """Constants of the theorems' laws that this entry fitted."""
 
 
 @dataclass(frozen=True)
@@ -122,38 +122,38 @@ class Entry:
     place: str
     run: Callable[[Lab], Outcome]
     aliases: tuple[str, ...] = ()
-    """What the same thing is called elsewhere: figures of the workshop paper that the full one took over."""
+    """Other names: those of the workshop paper's figures that the full paper repeats."""
     module: str = ""
-    """Where it is defined; set when it is found."""
+    """The module that defines it; set when the entry is loaded."""
     path: str = ""
-    """The user's file that it comes from, if it does."""
+    """The user's file that it comes from, if any."""
 
     @property
     def paper(self) -> str:
-        """The paper's key: what stands before the dot."""
+        """The paper's key: the part of the id before the dot."""
         return self.id.split(".")[0]
 
 
 def all_entries() -> dict[str, Entry]:
-    """Every entry, the paper's figures and tables, ours, then claims: each module below `papers/` with an `ENTRY`."""
-    found = {}
+    """The `ENTRY` of every module below `papers/`, and of plugins; per paper: figures and tables, ours, then claims."""
+    entries = {}
     for module in pkgutil.walk_packages(papers.__path__, papers.__name__ + "."):
         if module.name.count(".") >= 3:
             entry = getattr(importlib.import_module(module.name), "ENTRY", None)
             if entry is not None:
-                found[entry.id] = dataclasses.replace(entry, module=module.name)
+                entries[entry.id] = dataclasses.replace(entry, module=module.name)
     for entry in registry.added_entries():
-        if not isinstance(entry, Entry) or entry.id in found:
-            raise IclabError(f"an entry point of the group {registry.ENTRIES} must be an Entry with an id of its own, "
-                             f"got {getattr(entry, 'id', entry)!r}")
-        found[entry.id] = dataclasses.replace(entry, module=entry.run.__module__)
-    papers_first = [*SOURCES, *dict.fromkeys(entry.paper for entry in found.values())]
-    return dict(sorted(found.items(), key=lambda item: (
-        papers_first.index(item[1].paper), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
+        if not isinstance(entry, Entry) or entry.id in entries:
+            raise IclabError(f"an entry point of the group {registry.ENTRIES} must be an Entry with a new id, got "
+                             f"{getattr(entry, 'id', entry)!r}")
+        entries[entry.id] = dataclasses.replace(entry, module=entry.run.__module__)
+    paper_order = [*SOURCES, *dict.fromkeys(entry.paper for entry in entries.values())]
+    return dict(sorted(entries.items(), key=lambda item: (
+        paper_order.index(item[1].paper), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
 
 
 def chosen_entries(ids: Sequence[str]) -> list[Entry]:
-    """The entries with these ids or aliases, or in these Python files; all of the papers' when none is named."""
+    """The entries with these ids or aliases, or in these Python files; all entries if none is named."""
     entries = all_entries()
     known = entries | {alias: entry for entry in entries.values() for alias in entry.aliases}
     chosen: list[Entry] = []
@@ -174,15 +174,15 @@ def own_entry(path: str) -> Entry:
     require(path.isprintable(), "id", path, "be a path of printable characters")
     folder = str(Path(path).resolve().parent)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # so that the file finds its neighbours, as in a program of its own
+        sys.path.insert(0, folder)  # so that the file can import its neighbours, as a script can
     name = f"iclab_entry_{hashlib.sha256(str(Path(path).resolve()).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)  # type: ignore[union-attr]
-    except Exception as error:  # a user's file may fail in any way while it is read
-        raise IclabError(f"{path} cannot be read as Python: {type(error).__name__}: {error}") from None
+    except Exception as error:  # a user's file may raise anything
+        raise IclabError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
     entry = getattr(module, "ENTRY", None)
     if not isinstance(entry, Entry):
         raise IclabError(f"{path} must define ENTRY, an iclab.papers.entries.Entry, got {type(entry).__name__}")

@@ -1,4 +1,4 @@
-"""Outcomes kept as JSON: an entry that has been run is shown again at once, until its code or settings change."""
+"""Outcomes stored as JSON: a finished entry is not run again until its code or settings change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iclab.runs.tracing import say_not_stored
 from iclab.theory.statements import Condition, Constant
 
 LIBRARIES = ("matplotlib", "scikit-learn", "scipy")
-"""Beside those that every result counts with (iclab.runs.versions)."""
+"""Libraries that outcomes depend on, besides those of every result (iclab.runs.versions)."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Finished:
     entry: Entry
     outcome: Outcome
     seconds: float
-    """What it took when it was computed; less than alone if other entries had trained its models before."""
+    """Time to compute it; less than on its own if other entries had already trained its models."""
     when: str = ""
-    """Date and machine of that."""
+    """Date and machine of that computation."""
     kept: bool = False
-    """Whether it was found, not computed."""
+    """Whether it was loaded from the store."""
 
 
 def finish(entry: Entry, lab: Lab) -> Finished:
-    """Run an entry, or find its outcome again."""
-    found = kept_outcome(entry, lab)
-    if found is not None:
-        return found
+    """Run an entry, or load its stored outcome."""
+    stored = kept_outcome(entry, lab)
+    if stored is not None:
+        return stored
     try:
         version = _version(entry)
     except Untraceable as reason:
@@ -60,21 +60,21 @@ def finish(entry: Entry, lab: Lab) -> Finished:
 
 
 def kept_outcome(entry: Entry, lab: Lab) -> Finished | None:
-    """The outcome of an entry that was run before; None if it was not, or not as it is now."""
+    """The stored outcome of an entry; None if it has not been run in its present form."""
     try:
-        found = lab.store.recalled(*_key(entry, lab), _version(entry))
+        data = lab.store.recalled(*_key(entry, lab), _version(entry))
     except Untraceable:
         return None
-    return None if found is None else _finished(entry, found)
+    return None if data is None else _finished(entry, data)
 
 
 def with_kept(finished: Sequence[Finished], entries: Sequence[Entry], lab: Lab) -> list[Finished]:
-    """What was run now, and what is kept of other entries, in their order."""
+    """The entries run now and the stored outcomes of the others, in the order of `entries`."""
     done = {item.entry.id: item for item in finished}
     others = [kept_outcome(entry, lab) for entry in entries if entry.id not in done]
-    found = done | {item.entry.id: item for item in others if item is not None}
+    items = done | {item.entry.id: item for item in others if item is not None}
     order = [entry.id for entry in entries]
-    return sorted(found.values(), key=lambda item: order.index(item.entry.id) if item.entry.id in order else len(order))
+    return sorted(items.values(), key=lambda item: order.index(item.entry.id) if item.entry.id in order else len(order))
 
 
 def _key(entry: Entry, lab: Lab) -> tuple[str, list[Any]]:
@@ -83,11 +83,11 @@ def _key(entry: Entry, lab: Lab) -> tuple[str, list[Any]]:
 
 
 def _version(entry: Entry) -> Trace:
-    """What an outcome depends on: the entry's module, the user's or the package's, and this one."""
-    made = Trace(package={__name__} if entry.path else {__name__, entry.module or entry.run.__module__})
+    """What an outcome depends on: the entry's module (the user's or the package's) and this one."""
+    trace = Trace(package={__name__} if entry.path else {__name__, entry.module or entry.run.__module__})
     if entry.path:
-        made.add(trace_module(sys.modules[entry.module]))
-    return made
+        trace.add(trace_module(sys.modules[entry.module]))
+    return trace
 
 
 def _finished(entry: Entry, data: dict[str, Any]) -> Finished:
@@ -98,25 +98,25 @@ def _finished(entry: Entry, data: dict[str, Any]) -> Finished:
 
 
 def to_json(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as plain values."""
+    """An outcome as JSON values."""
     def plain(value: Any) -> Any:
         if not hasattr(value, "item"):
-            raise IclabError(f"an outcome must hold numbers, texts, lists and dicts, got a {type(value).__name__}")
+            raise IclabError(f"an outcome must hold numbers, strings, lists and dicts, got a {type(value).__name__}")
         return value.item()
 
     return json.loads(json.dumps(asdict(outcome), default=plain))
 
 
 def from_json(data: dict[str, Any]) -> Outcome:
-    """The outcome that `to_json` described."""
-    made = dict(data)
-    made["plots"] = [Plot(**plot) for plot in data["plots"]]
-    made["tables"] = [Table(table["name"], table["title"], tuple(table["header"]),
-                            [tuple(row) for row in table["rows"]]) for table in data["tables"]]
-    made["constants"] = [Constant(**constant) for constant in data["constants"]]
+    """The inverse of `to_json`."""
+    values = dict(data)
+    values["plots"] = [Plot(**plot) for plot in data["plots"]]
+    values["tables"] = [Table(table["name"], table["title"], tuple(table["header"]),
+                              [tuple(row) for row in table["rows"]]) for table in data["tables"]]
+    values["constants"] = [Constant(**constant) for constant in data["constants"]]
     if data["claim"] is not None:
         claim = dict(data["claim"])
         claim["checks"] = [Check(**check) for check in claim["checks"]]
         claim["conditions"] = [Condition(*condition) for condition in claim["conditions"]]
-        made["claim"] = Claim(**claim)
-    return Outcome(**made)
+        values["claim"] = Claim(**claim)
+    return Outcome(**values)

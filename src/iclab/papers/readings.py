@@ -1,4 +1,4 @@
-"""Where the papers contradict themselves or leave a reading open, and what is done here."""
+"""Where the papers contradict themselves or are ambiguous, and what iclab does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Reading(NamedTuple):
-    """Something that a paper prints and that cannot be so, or can be read in two ways; and what is done here."""
+    """A printed statement that cannot be right or can be read in two ways, and what iclab does."""
 
     paper: str
     place: str
@@ -17,39 +17,39 @@ class Reading(NamedTuple):
 
 
 READINGS = (
-    Reading("mamba", "section 2, state size", "The state has m = l + 1 columns, yet d diagonal entries are put into "
-            "W_B.", "m = d + 1, whatever the length of the prompt."),
+    Reading("mamba", "section 2, state size", "The state has m = l + 1 columns, yet W_B is given d diagonal "
+            "entries.", "m = d + 1, whatever the length of the prompt."),
     Reading("mamba", "equations 1 and 3", "The recurrence starts at a matrix U; the sum of equation 3 has no such "
-            "term.", "The state starts at 0: only then are both the same.", "mamba.eq3"),
+            "term.", "The state starts at 0: only then do the two agree.", "mamba.eq3"),
     Reading("mamba", "section 4, test outliers", "By equation 11 the new directions are unit vectors; their lengths "
             "are 1.005, 1.005 and 0.995.", "They are normalised."),
     Reading("mamba", "theorems 1 and 3", "The workshop version promises the 0-1 error, the full one the hinge loss; "
-            "for l_tr in theorem 3 the one has the order p_a log M1 / (1 - p_a)^2, the other log M1 / (1 - p_a).",
+            "for l_tr in theorem 3 the former has the order p_a log M1 / (1 - p_a)^2, the latter log M1 / (1 - p_a).",
             "`iclab theory` shows both."),
-    Reading("mamba", "section 2, step of a channel", "One version gives every channel its own step, the other one "
-            "step to all.", "Both are there (`gate_per_channel`), the same in one layer; figures 3 to 6 show the label "
-            "channel."),
+    Reading("mamba", "section 2, step of a channel", "One version gives every channel its own step, the other the "
+            "same step to all.", "Both are available (`gate_per_channel`) and agree in one layer; figures 3 to 6 show "
+            "the label channel."),
     Reading("mamba", "figure 2", "Robust up to an outlier fraction of 0.8, after training at 0.6; the scale of the "
-            "test outliers is not given.", "0.8 lies outside theorem 2 (c). It is so with test outliers three times as "
-            "large as in training; with equal ones the same Mamba fails.", "mamba.robust"),
+            "test outliers is not given.", "0.8 lies outside theorem 2 (c). The claim holds with test outliers three "
+            "times as large as in training; with equally large ones the same Mamba fails.", "mamba.robust"),
     Reading("mamba", "theorem 4, remark 5", "The linear Transformer is safe only below an outlier fraction of 1/2.",
-            "That is the bound of the proof. Flipped labels do break it there; random ones degrade it smoothly.",
+            "That is the proof's bound. Flipped labels do break the model there; random ones degrade it smoothly.",
             "mamba.fig2"),
     Reading("icl", "section 2.3 and algorithm 1", "The output weights are +-1/m in one place and +-1/sqrt(m) in the "
-            "other.", "+-1/m; with the other no step size that was tried trains."),
-    Reading("icl", "definition of the error", "An error is z F < 0, so that a model that always says 0 never errs.",
-            "z F <= 0, here and in every other paper: it decides what pruning costs.", "icl.pruning"),
+            "other.", "+-1/m; with +-1/sqrt(m) no step size tried makes it train."),
+    Reading("icl", "definition of the error", "An error is z F < 0, so a model that always outputs 0 never errs.",
+            "z F <= 0, for this and every other paper: the choice decides what pruning costs.", "icl.pruning"),
     Reading("icl", "section 5", "Step size, batch size, iterations, neurons, starting value and length of q are not "
-            "given.", "What all of them but the batch size decide is measured over 14 settings.", "icl.search"),
+            "given.", "The effect of all but the batch size is measured over 14 settings.", "icl.search"),
     Reading("selectors", "theorem 2 and remark 1", "New patterns combine the training-relevant ones in the theorem, "
             "the training-irrelevant ones in the remark.", "The theorem's reading.", "selectors.noise"),
     Reading("cot", "equations 2 and 10", "Keys lack the position code in one place and have it in the other.",
             "Keys carry it: without it the steps of an example cannot be told apart."),
     Reading("cot", "equations 7 and 9", "Chain of thought is scored by the mean over its steps, direct prompting by "
-            "its answer.", "Both are shown, and chain of thought's last step beside direct prompting.", "cot.fig2"),
+            "its answer.", "Both are shown, and chain of thought's last step next to direct prompting.", "cot.fig2"),
     Reading("cot", "theorem 1", "The step size is below 1.", "It is 10: a step size of 1 does the same in ten times as "
             "many steps.", "cot.dynamics"),
     Reading("cot", "section 2.2", "Tests have no more examples than training prompts.",
-            "Figures 2 to 4 go beyond, and the conditions of each claim say so: more examples than in training do "
+            "Figures 2 to 4 go beyond that, and the conditions of each claim say so: more examples than in training do "
             "help.", "cot.examples"),
 )

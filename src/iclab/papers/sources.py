@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Source(NamedTuple):
-    """A paper, in the order in which the report shows them."""
+    """A paper; the report keeps the order of `SOURCES`."""
 
     key: str
     name: str
@@ -22,5 +22,5 @@ SOURCES = {
     "selectors": Source("li2024selectors", "Feature selectors",
                         "The precursor of icl: patterns with coefficients and bounded noise, features and labels."),
     "cot": Source("li2024cot", "Chain of thought",
-                  "Attention alone on K-step reasoning: step by step against at once, with noisy and wrong examples."),
+                  "Attention alone on K-step reasoning: step by step against direct, with noisy and wrong examples."),
 }

@@ -1,6 +1,6 @@
 """Probes: errors of predictors, what the prompt allows, and what happens inside a model."""
 
-from iclab.probes.errors import UNIT, ErrorRate, Interval, measure_error, model_errors, seed_interval
+from iclab.probes.error_rate import UNIT, ErrorRate, Interval, measure_error, model_errors, seed_interval
 from iclab.probes.inside import gate_profile, score_mass
 from iclab.probes.reference import bayes_predictor, information_floor
 

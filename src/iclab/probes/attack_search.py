@@ -17,12 +17,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from iclab.errors import require
+from iclab.models.forward import forward_batch
 from iclab.parallel import Compiled
-from iclab.probes.errors import Drawn
+from iclab.probes.error_rate import on_device
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS, label_rule, place
-from iclab.prompts.context import Prompt
+from iclab.prompts.classification import Classification
+from iclab.prompts.prompt import Prompt
 from iclab.prompts.randomness import as_key, fold
 from iclab.specs import replace
+from iclab.training.trained import Trained
 
 _compiled = Compiled()
 SEARCH_STREAM, FRESH_STREAM = 11, 12
@@ -81,8 +84,8 @@ class _Limits(NamedTuple):
     least_sum: Float[Array, ""]
 
 
-def worst_attack(trained: Any, prompts: Any, budget: Budget, *, steps: int = 30, starts: int = 4, searched: int = 256,
-                 count: int = 4000, seed: int = 0) -> Attack:
+def worst_attack(trained: Trained, prompts: Classification, budget: Budget, *, steps: int = 30, starts: int = 4,
+                 searched: int = 256, count: int = 4000, seed: int = 0) -> Attack:
     """The worst attack found on a trained run, for `Classification` prompts whose outlier fraction is the attacker's.
 
     `searched` prompts are used to find it, `count` fresh ones to measure it.
@@ -94,7 +97,7 @@ def worst_attack(trained: Any, prompts: Any, budget: Budget, *, steps: int = 30,
         -np.inf if budget.least_sum is None else budget.least_sum)))
     directions = np.random.default_rng(seed).normal(size=(starts, prompts.dimension))
     begin = jnp.asarray(directions * budget.largest, float)
-    model = _on_device(trained)
+    model = on_device((trained.run.model, trained.params))
     drawn = _unmarked(prompts).sample(fold(as_key(seed), 0, SEARCH_STREAM), searched).numpy()
     found = []
     for rule in budget.rules:
@@ -109,31 +112,29 @@ def worst_attack(trained: Any, prompts: Any, budget: Budget, *, steps: int = 30,
     return attack._replace(error=attack_error(trained, prompts, attack, count=count, seed=seed))
 
 
-def attack_error(trained: Any, prompts: Any, attack: Attack, *, count: int = 4000, seed: int = 0) -> float:
+def attack_error(trained: Trained, prompts: Classification, attack: Attack, *, count: int = 4000, seed: int = 0
+                 ) -> float:
     """Error of a trained run under an attack, on fresh prompts with their outlier fraction."""
     batch = _unmarked(prompts).sample(fold(as_key(seed), 0, FRESH_STREAM), count).numpy()
-    args = (*_on_device(trained), _poisoned(batch, attack.rule, attack.placement, seed + 1),
+    args = (*on_device((trained.run.model, trained.params)), _poisoned(batch, attack.rule, attack.placement, seed + 1),
             jnp.asarray(attack.vector, float))
     return float(_compiled.of(_error, *args)(*args))
 
 
-def _unmarked(prompts: Any) -> Any:
+def _unmarked(prompts: Classification) -> Classification:
     """The same prompts with inputs that do not show which examples are poisoned."""
     return replace(prompts, outlier_scale=0.0, label_rule="random", placement="random")
 
 
-def _on_device(trained: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (trained.run.model, trained.params))
-
-
-def _poisoned(batch: Prompt, rule: str | Callable[..., Any], placement: str, seed: int) -> Drawn:
+def _poisoned(batch: Prompt, rule: str | Callable[..., Any], placement: str, seed: int) -> Prompt:
     """Prompts whose poisoned examples stand where and say what they are told; their inputs are still unmarked."""
-    outlier = np.asarray(_placed(jnp.asarray(batch.outlier), placement))
+    truth = batch.truth
+    outlier = np.asarray(_placed(jnp.asarray(truth.outlier), placement))
     coin = np.random.default_rng(seed).choice([-1.0, 1.0], size=batch.y.shape).astype(batch.y.dtype)
-    said = np.asarray(jax.vmap(label_rule(rule))(*(jnp.asarray(a) for a in (batch.clean, coin, batch.x))))
-    y = np.where(outlier, said, batch.clean).astype(batch.y.dtype)
+    poisoned = np.asarray(jax.vmap(label_rule(rule))(*(jnp.asarray(a) for a in (truth.clean, coin, batch.x))))
+    y = np.where(outlier, poisoned, truth.clean).astype(batch.y.dtype)
     y[:, -1] = 0.0
-    return Drawn(*(jnp.asarray(field) for field in (batch.x, y, batch.label, outlier, batch.pattern)))
+    return jax.tree.map(jnp.asarray, batch._replace(y=jnp.asarray(y), truth=truth._replace(outlier=outlier)))
 
 
 @partial(jax.jit, static_argnums=1)
@@ -141,12 +142,12 @@ def _placed(outlier: Bool[Array, "batch tokens"], placement: str) -> Bool[Array,
     return jax.vmap(partial(place, placement=placement))(outlier)
 
 
-def _margins(model: Any, params: Any, batch: Drawn, u: Float[Array, " dimension"]) -> Float[Array, " batch"]:
-    marked = batch._replace(x=batch.x + batch.outlier[..., None] * u)
-    return marked.seen(model, params)[0] * batch.label
+def _margins(model: Any, params: Any, batch: Prompt, u: Float[Array, " dimension"]) -> Float[Array, " batch"]:
+    marked = batch._replace(x=batch.x + batch.truth.outlier[..., None] * u)
+    return forward_batch(model, params, marked)[0] * batch.label
 
 
-def _error(model: Any, params: Any, batch: Drawn, u: Float[Array, " dimension"]) -> Float[Array, ""]:
+def _error(model: Any, params: Any, batch: Prompt, u: Float[Array, " dimension"]) -> Float[Array, ""]:
     return jnp.where(_margins(model, params, batch, u) > 0, 0.0, 1.0).mean()
 
 
@@ -167,7 +168,7 @@ def _within(limits: _Limits, u: Float[Array, " dimension"]) -> Float[Array, " di
 @cache
 def _climb(steps: int) -> Any:
     """Projected gradient ascent from every start; the vector with the most errors on its way, and that error."""
-    def climb(model: Any, params: Any, batch: Drawn, begin: Float[Array, "starts dimension"], limits: _Limits) -> Any:
+    def climb(model: Any, params: Any, batch: Prompt, begin: Float[Array, "starts dimension"], limits: _Limits) -> Any:
         def harm(u: Array) -> tuple[Array, Array]:
             margins = _margins(model, params, batch, u)
             scale = jax.lax.stop_gradient(jnp.abs(margins).mean()) + 1e-6

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.prompts.context import Prompt
+from iclab.prompts.prompt import Prompt
 
 
 def classifier_predictor(classifier: Any) -> Callable[[Prompt], Float[np.ndarray, " batch"]]:

@@ -15,10 +15,13 @@ from jaxtyping import Array, Float, Int
 from iclab.errors import require
 from iclab.limits import require_test_size
 from iclab.parallel import Compiled, each
-from iclab.probes.errors import batch_keys
+from iclab.probes.error_rate import batch_keys, on_device
 from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
 from iclab.prompts.chain import Chain
+from iclab.prompts.prompt import Prompt
 from iclab.prompts.randomness import Key
+from iclab.training.run import Run
+from iclab.training.trained import Trained
 
 TEST_BATCH = 100
 COLUMNS_AT_ONCE = 6000
@@ -57,7 +60,7 @@ class ChainErrors(NamedTuple):
 class Asked(NamedTuple):
     """Trained runs, each to be judged on every test with every number of examples."""
 
-    models: Sequence[Any]
+    models: Sequence[Trained]
     tests: Sequence[Chain]
     lengths: tuple[int, ...]
     prompts: int
@@ -66,16 +69,16 @@ class Asked(NamedTuple):
     """Seed of the prompts; none: each run draws them with its own."""
 
 
-def check_test(run: Any, test: Any) -> None:
-    """A test of a run on chains must speak of the chains that its model reads, and leave the query unsolved."""
-    require(test.speaks_of == "chain", "test", type(test).__name__, "be chain prompts")
+def check_test(run: Run, test: Any) -> None:
+    """A test of a run on chains must have as many steps as its model reads, and leave the query unsolved."""
+    require(isinstance(test, Chain), "test", type(test).__name__, "be chain prompts")
     require(not test.partly_solved, "partly_solved", test.partly_solved, "be false in a test")
     steps, dimension = run.model.embedding.steps, run.prompts.dimension
     require(test.reasoning_steps == steps, "reasoning_steps", test.reasoning_steps, f"be those of the model, {steps}")
     require(test.dimension == dimension, "dimension", test.dimension, f"be that of the model, {dimension}")
 
 
-def chain_errors(models: Sequence[Any], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000,
+def chain_errors(models: Sequence[Trained], tests: Sequence[Chain], lengths: Sequence[int], *, count: int = 2000,
                  seed: int | None = None) -> ChainErrors:
     """Errors of trained runs on chain prompts, with only the last n examples of each, for every n in `lengths`.
 
@@ -106,7 +109,7 @@ def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
         model, test = part.models[job[1]], part.tests[job[2]]
         seed = model.run.init_seed if part.seed is None else part.seed
         keys = batch_keys(seed, -(-part.prompts // TEST_BATCH))
-        args = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), (model.run.model, model.params, test, keys))
+        args = on_device((model.run.model, model.params, test, keys))
         return jax.tree.map(np.asarray, _compiled.of(judged(part.lengths), *args)(*args))
 
     found = {jobs[number]: errors for number, errors in each(work, jobs)}
@@ -123,8 +126,8 @@ def judged(lengths: tuple[int, ...]) -> Any:
         size = max(1, COLUMNS_AT_ONCE // (test.prompt_length * test.reasoning_steps))
         size = next(n for n in range(min(size, TEST_BATCH), 0, -1) if TEST_BATCH % n == 0)
 
-        def read(prompt: Any) -> ChainErrors:
-            truth = prompt.chain[1:]
+        def read(prompt: Prompt) -> ChainErrors:
+            truth = prompt.truth.chain[1:]
             thought = chain_of_thought(model, params, prompt, vectors, lengths)
             voted, direct = majority_vote(prompt, test.patterns, lengths)
             answered = at_once(model, params, prompt, vectors, lengths)
@@ -135,9 +138,9 @@ def judged(lengths: tuple[int, ...]) -> Any:
         def batch(key: Key) -> ChainErrors:
             bits = jax.lax.optimization_barrier(test.bits(key, TEST_BATCH))
             parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), bits)
-            # Prompts are made a few at a time: long ones would not fit the memory.
-            return _mean(jax.lax.map(lambda some: _mean(jax.vmap(read)(jax.lax.optimization_barrier(
-                test.prompts(some)))), parts))
+            # Prompts are drawn a few at a time: a batch of long ones would not fit into memory.
+            return _mean(jax.lax.map(lambda part: _mean(jax.vmap(read)(jax.lax.optimization_barrier(
+                test.prompts(part)))), parts))
 
         return _mean(jax.lax.map(batch, keys))
 

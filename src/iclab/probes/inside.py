@@ -9,7 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from iclab.probes.errors import Drawn, average, averages
+from iclab.models.forward import forward_batch
+from iclab.probes.error_rate import average, averages
+from iclab.prompts.prompt import Family, Prompt
+from iclab.training.trained import Trained
 
 
 class ScoreMass(NamedTuple):
@@ -41,24 +44,24 @@ class Decay(NamedTuple):
         return self.first * self.ratio ** np.arange(count)
 
 
-def score_mass(trained: Any, prompts: Any, *, count: int = 1000, seed: int = 0) -> ScoreMass:
+def score_mass(trained: Trained, prompts: Family, *, count: int = 1000, seed: int = 0) -> ScoreMass:
     """Score mass on same- and other-pattern context examples."""
     return ScoreMass(*average(masses, [trained], [prompts], seed, count)[0, 0])
 
 
-def masses(model: Any, params: Any, batch: Drawn) -> Float[Array, "2 layers"]:
+def masses(model: Any, params: Any, batch: Prompt) -> Float[Array, "2 layers"]:
     """`ScoreMass` of one batch."""
-    scores = batch.seen(model, params)[1].scores[:, :, :-1]
-    same = (batch.pattern[:, :-1] == batch.pattern[:, -1:])[:, None]
+    scores, pattern = forward_batch(model, params, batch)[1].scores[:, :, :-1], batch.truth.pattern
+    same = (pattern[:, :-1] == pattern[:, -1:])[:, None]
     return jnp.stack([(scores * mask).sum(-1).mean(0) for mask in (same, ~same)])
 
 
-def gate_profile(trained: Any, prompts: Any, *, count: int = 1000, seed: int = 0) -> GateProfile:
+def gate_profile(trained: Trained, prompts: Family, *, count: int = 1000, seed: int = 0) -> GateProfile:
     """Mean gate of clean and of poisoned examples by distance; NaN where no such example stood."""
     return GateProfile(*(part[0] for part in gate_profiles([trained], prompts, count=count, seeds=[seed])))
 
 
-def gate_profiles(models: Sequence[Any], prompts: Any, *, count: int = 1000, seeds: Sequence[int] | None = None
+def gate_profiles(models: Sequence[Trained], prompts: Family, *, count: int = 1000, seeds: Sequence[int] | None = None
                   ) -> GateProfile:
     """`gate_profile` of many models of one depth."""
     clean, number_clean, poisoned, number_poisoned = np.moveaxis(
@@ -70,8 +73,9 @@ def gate_profiles(models: Sequence[Any], prompts: Any, *, count: int = 1000, see
     return GateProfile(mean(clean, number_clean), mean(poisoned, number_poisoned))
 
 
-def _gate_sums(model: Any, params: Any, batch: Drawn) -> Float[Array, "4 layers examples"]:
-    gates, outlier = batch.seen(model, params)[1].gates[:, :, -2::-1], batch.outlier[:, -2::-1][:, None]
+def _gate_sums(model: Any, params: Any, batch: Prompt) -> Float[Array, "4 layers examples"]:
+    gates = forward_batch(model, params, batch)[1].gates[:, :, -2::-1]
+    outlier = batch.truth.outlier[:, -2::-1][:, None]
 
     def total_and_number(mask: Bool[Array, "batch 1 examples"]) -> list[Array]:
         return [(gates * mask).mean(0), jnp.broadcast_to(mask.mean(0), gates.shape[1:])]

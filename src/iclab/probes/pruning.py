@@ -1,13 +1,12 @@
 """Pruning: take neurons away by the norm of what they read, or at random, for any model with an MLP.
 
-A model says what its neurons read (`rows(params)`, one a row) and what is left without some (`kept(params, keep)`).
+A model that can be pruned is `Prunable` (`iclab.models.protocol`).
 Reference: li2024icl, section 3.5.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,15 +14,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from iclab.errors import require
+from iclab.models.protocol import Prunable
+from iclab.training.trained import Trained
 
 ORDERS = ("small", "large", "random")
 
 
-def neuron_norms(trained: Any) -> Float[np.ndarray, " neurons"]:
+def neuron_norms(trained: Trained) -> Float[np.ndarray, " neurons"]:
     """The norm of what each neuron reads."""
     model = trained.run.model
-    require(hasattr(model, "rows") and hasattr(model, "kept"), "model", type(model).__name__, "have neurons to prune")
-    return np.linalg.norm(np.asarray(model.rows(jax.tree.map(jnp.asarray, trained.params))), axis=1)
+    require(isinstance(model, Prunable), "model", type(model).__name__, "have neurons to prune")
+    return np.linalg.norm(np.asarray(model.neuron_inputs(jax.tree.map(jnp.asarray, trained.params))), axis=1)
 
 
 def kept_neurons(norms: Float[np.ndarray, " neurons"], rate: float, order: str, seed: int = 0
@@ -38,8 +39,8 @@ def kept_neurons(norms: Float[np.ndarray, " neurons"], rate: float, order: str, 
     return keep
 
 
-def prune(trained: Any, rate: float, order: str = "small", *, seed: int = 0) -> Any:
+def prune(trained: Trained, rate: float, order: str = "small", *, seed: int = 0) -> Trained:
     """The same run without a fraction `rate` of its neurons."""
     keep = kept_neurons(neuron_norms(trained), rate, order, seed)
-    params = trained.run.model.kept(jax.tree.map(jnp.asarray, trained.params), jnp.asarray(keep))
+    params = trained.run.model.keep_neurons(jax.tree.map(jnp.asarray, trained.params), jnp.asarray(keep))
     return dataclasses.replace(trained, params=jax.tree.map(np.asarray, params))

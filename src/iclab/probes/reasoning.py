@@ -7,7 +7,7 @@ long prompt are a prompt of n examples.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,24 +16,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from iclab.errors import require
 from iclab.models.forward import fitted, fitted_model, read, reader
+from iclab.models.protocol import ReadsInParts, ShowsGates
 from iclab.parallel import Compiled, default_workers, each
-from iclab.prompts.chain import ChainPrompt
-
-
-@runtime_checkable
-class ReadsInParts(Protocol):
-    """A model that many queries can be asked of one context, without reading it again for each."""
-
-    def read(self, params: Any, context: Array, present: Array, own: Array) -> tuple[Array, Array]:
-        """The output for the last of the query's own columns, and its attention on all before."""
-
-
-class Columns(NamedTuple):
-    """What an embedding reads of some columns."""
-
-    x: Float[Array, "columns dimension"]
-    y: Float[Array, "columns dimension"]
-    step: Int[Array, " columns"]
+from iclab.probes.error_rate import on_device
+from iclab.prompts.prompt import Prompt
+from iclab.training.trained import Trained
 
 
 class Thought(NamedTuple):
@@ -57,44 +44,43 @@ def last_examples(examples: int, steps: int, lengths: tuple[int, ...]) -> Bool[n
     return example[None] >= examples - np.asarray(lengths)[:, None]
 
 
-def chain_of_thought(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, "patterns dimension"],
+def chain_of_thought(model: Any, params: Any, prompt: Prompt, vectors: Float[Array, "patterns dimension"],
                      lengths: tuple[int, ...]) -> Thought:
     """Decode one step to the nearest pattern, append it, go on (li2024cot, algorithm 2)."""
     K, examples = _shape(prompt)
     embedding = reader(model, prompt.x.shape[-1])
-    context = embedding.columns(Columns(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
+    context = embedding.columns(_part(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
     vectors = jnp.asarray(vectors)
 
     def think(present: Bool[Array, " columns"]) -> Thought:
-        said, answers, masses = [prompt.chain[0]], [], []
+        answers, masses = [prompt.truth.chain[0]], []
         seen = [prompt.x[-1]]
         nothing = jnp.zeros_like(prompt.x[-1])
         for k in range(K):
-            own = Columns(jnp.stack(seen), jnp.stack([*seen[1:], nothing]), jnp.arange(k + 1))
+            own = _part(jnp.stack(seen), jnp.stack([*seen[1:], nothing]), jnp.arange(k + 1))
             output, attention = _ask(model, params, context, present, embedding.columns(own), len(nothing))
             # The patterns are orthonormal: the nearest is the one with the largest product.
             answer = jnp.argmax(vectors @ output)
             step = jnp.concatenate([prompt.step[:-1], jnp.arange(k)])
-            pattern = jnp.concatenate([prompt.pattern[:-1], jnp.stack(said)[:-1]])
-            masses.append(_by_kind(attention, step == k, pattern == said[-1]))
-            said.append(answer)
+            pattern = jnp.concatenate([prompt.truth.pattern[:-1], jnp.stack(answers)[:-1]])
+            masses.append(_by_kind(attention, step == k, pattern == answers[-1]))
             answers.append(answer)
             seen.append(vectors[answer])
-        return Thought(jnp.stack(answers), jnp.stack(masses))
+        return Thought(jnp.stack(answers[1:]), jnp.stack(masses))
 
     return jax.vmap(think)(jnp.asarray(last_examples(examples, K, lengths)))
 
 
-def at_once(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, "patterns dimension"],
+def at_once(model: Any, params: Any, prompt: Prompt, vectors: Float[Array, "patterns dimension"],
             lengths: tuple[int, ...]) -> Int[Array, " lengths"]:
     """The answer from inputs and last outputs alone, intermediate steps blanked out (li2024cot, section 2.3)."""
     K, examples = _shape(prompt)
     first = (prompt.step[:-1] == 0)[:, None]
     last = jnp.roll(prompt.y[:-1], -(K - 1), axis=0)
     embedding = reader(model, prompt.x.shape[-1])
-    context = embedding.columns(Columns(jnp.where(first, prompt.x[:-1], 0.0), jnp.where(first, last, 0.0),
-                                        prompt.step[:-1]))
-    own = embedding.columns(Columns(prompt.x[-1:], jnp.zeros_like(prompt.x[-1:]), jnp.zeros(1, jnp.int32)))
+    context = embedding.columns(_part(jnp.where(first, prompt.x[:-1], 0.0), jnp.where(first, last, 0.0),
+                                      prompt.step[:-1]))
+    own = embedding.columns(_part(prompt.x[-1:], jnp.zeros_like(prompt.x[-1:]), jnp.zeros(1, jnp.int32)))
 
     def answer(present: Bool[Array, " columns"]) -> Int[Array, ""]:
         return jnp.argmax(vectors @ _ask(model, params, context, present, own, prompt.x.shape[-1])[0])
@@ -102,12 +88,12 @@ def at_once(model: Any, params: Any, prompt: ChainPrompt, vectors: Float[Array, 
     return jax.vmap(answer)(jnp.asarray(last_examples(examples, K, lengths)))
 
 
-def reason(trained: Any, prompts: ChainPrompt, vectors: Float[Array, "patterns dimension"], *, direct: bool = False
+def reason(trained: Trained, prompts: Prompt, vectors: Float[Array, "patterns dimension"], *, direct: bool = False
            ) -> Int[np.ndarray, batch *steps]:
     """Decode a batch of test prompts with all their examples, compiled, every core its share of them: the pattern of
     every step, or, when `direct`, that of the answer given at once."""
     require(np.ndim(prompts.x) == 3 and len(prompts.x) > 0, "prompts", np.shape(prompts.x), "be a batch")
-    K, columns, dimension = prompts.chain.shape[1] - 1, prompts.step.shape[1], prompts.x.shape[2]
+    K, columns, dimension = prompts.truth.chain.shape[1] - 1, prompts.x.shape[1], prompts.x.shape[2]
     require((columns - 1) % K == 0, "prompts", f"{columns} columns", f"be of a test: examples of {K} columns, a query")
     require(trained.run.model.embedding.steps == K, "prompts", f"{K} steps", "have as many steps as the model")
     require(np.ndim(vectors) == 2 and np.shape(vectors)[1] == dimension, "vectors", np.shape(vectors),
@@ -116,17 +102,17 @@ def reason(trained: Any, prompts: ChainPrompt, vectors: Float[Array, "patterns d
     size = min(AT_ONCE, total)
     begins = np.minimum(np.arange(0, total, size), total - size)
     shares = np.array_split(begins, min(default_workers(), len(begins)))
-    args = jax.tree.map(jnp.asarray, (trained.run.model, trained.params, prompts, vectors))
-    said = np.empty((total,) if direct else (total, K), np.int32)
+    args = on_device((trained.run.model, trained.params, prompts, vectors))
+    answers = np.empty((total,) if direct else (total, K), np.int32)
 
     def work(share: Int[np.ndarray, " parts"]) -> Int[np.ndarray, "parts size *steps"]:
         mine = (*args, jnp.asarray(share))
         return np.asarray(_compiled.of(_decoder(size, direct), *mine)(*mine))
 
-    for number, found in each(work, shares):
-        for begin, part in zip(shares[number], found, strict=True):
-            said[begin:begin + size] = part
-    return said
+    for number, parts in each(work, shares):
+        for begin, part in zip(shares[number], parts, strict=True):
+            answers[begin:begin + size] = part
+    return answers
 
 
 _compiled = Compiled()
@@ -136,10 +122,10 @@ _compiled = Compiled()
 def _decoder(size: int, direct: bool) -> Any:
     """The program that decodes some parts of a batch. Each is cut out when its turn comes, and what is made of it stays
     in a core's cache."""
-    def decode(model: Any, params: Any, prompts: ChainPrompt, vectors: Array, begins: Array) -> Array:
-        examples = ((prompts.step.shape[1] - 1) // (prompts.chain.shape[1] - 1),)
+    def decode(model: Any, params: Any, prompts: Prompt, vectors: Array, begins: Array) -> Array:
+        examples = ((prompts.x.shape[1] - 1) // (prompts.truth.chain.shape[1] - 1),)
 
-        def one(prompt: ChainPrompt) -> Array:
+        def one(prompt: Prompt) -> Array:
             if direct:
                 return at_once(model, params, prompt, vectors, examples)[0]
             return chain_of_thought(model, params, prompt, vectors, examples).answers[0]
@@ -152,7 +138,7 @@ def _decoder(size: int, direct: bool) -> Any:
     return decode
 
 
-def majority_vote(prompt: ChainPrompt, patterns: int, lengths: tuple[int, ...]
+def majority_vote(prompt: Prompt, patterns: int, lengths: tuple[int, ...]
                   ) -> tuple[Int[Array, "lengths steps"], Int[Array, " lengths"]]:
     """What the ideal reader says, step by step and at once: the most frequent output among the columns of the step
     whose input has the query's pattern.
@@ -160,14 +146,14 @@ def majority_vote(prompt: ChainPrompt, patterns: int, lengths: tuple[int, ...]
     Patterns are in a random order in every prompt, so that the first of several in a tie is any of them.
     """
     K, examples = _shape(prompt)
-    inputs, outputs = (field[:-1].reshape(examples, K) for field in (prompt.pattern, prompt.answer))
+    inputs, outputs = (field[:-1].reshape(examples, K) for field in (prompt.truth.pattern, prompt.truth.answer))
     counted = jnp.asarray(last_examples(examples, 1, lengths)).astype(float)
 
     def vote(here: Int[Array, " lengths"], before: Array, after: Array) -> Int[Array, " lengths"]:
         matching = jnp.where(before[None] == here[:, None], counted, 0.0)
         return jnp.argmax(matching @ (after[:, None] == jnp.arange(patterns)).astype(float), axis=1)
 
-    here = jnp.full(len(lengths), prompt.chain[0])
+    here = jnp.full(len(lengths), prompt.truth.chain[0])
     direct, steps = vote(here, inputs[:, 0], outputs[:, -1]), []
     for k in range(K):
         here = vote(here, inputs[:, k], outputs[:, k])
@@ -175,10 +161,16 @@ def majority_vote(prompt: ChainPrompt, patterns: int, lengths: tuple[int, ...]
     return jnp.stack(steps, axis=1), direct
 
 
-def _shape(prompt: ChainPrompt) -> tuple[int, int]:
+def _shape(prompt: Prompt) -> tuple[int, int]:
     """K, and the number of examples, of a prompt whose query stands alone."""
-    K = prompt.chain.shape[0] - 1
-    return K, (prompt.step.shape[0] - 1) // K
+    K = prompt.truth.chain.shape[0] - 1
+    return K, (prompt.x.shape[0] - 1) // K
+
+
+def _part(x: Float[Array, "columns dimension"], y: Float[Array, "columns dimension"], step: Int[Array, " columns"]
+          ) -> Prompt:
+    """Some columns of a prompt, without label or truth."""
+    return Prompt(x, y, label=None, step=step)
 
 
 def _ask(model: Any, params: Any, context: Float[Array, "columns width"], present: Bool[Array, " columns"],
@@ -191,7 +183,7 @@ def _ask(model: Any, params: Any, context: Float[Array, "columns width"], presen
     # Absent columns are all zeros and stand in front: a state that is empty forgets nothing.
     columns = jnp.concatenate([jnp.where(present[:, None], context, 0.0), own])
     output, inside = read(model, params, columns, dimension)
-    weight = inside.scores[-1] * inside.gates[-1] if hasattr(inside, "gates") else inside.scores[-1]
+    weight = inside.scores[-1] * inside.gates[-1] if isinstance(inside, ShowsGates) else inside.scores[-1]
     return output, weight[:-1]
 
 
@@ -200,5 +192,3 @@ def _by_kind(attention: Float[Array, " columns"], same_step: Bool[Array, " colum
     kinds = jnp.stack([same_step & same_pattern, same_step & ~same_pattern, ~same_step & same_pattern,
                        ~same_step & ~same_pattern])
     return kinds.astype(attention.dtype) @ attention
-
-

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from iclab.errors import require
 from iclab.prompts.attacks import label_rule
-from iclab.prompts.context import Prompt
+from iclab.prompts.prompt import Prompt
 
 
 @runtime_checkable
@@ -73,7 +73,7 @@ def bayes_predictor(prompts: Any, *, knows_rule: bool = False) -> Any:
     rule = prompts.label_rule if knows_rule else None
 
     def predict(batch: Prompt) -> Float[np.ndarray, " batch"]:
-        needed = (jnp.asarray(batch.pattern), jnp.asarray(batch.outlier), jnp.asarray(batch.y), jnp.asarray(batch.x))
+        needed = (jnp.asarray(field) for field in (batch.truth.pattern, batch.truth.outlier, batch.y, batch.x))
         return np.asarray(_log_odds(*needed, jnp.float32(prompts.decisive_fraction), prompts.task_patterns, rule))
 
     return predict

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.probes.errors import Interval
+from iclab.probes.error_rate import Interval
+from iclab.training.trained import Trained
 
 
-def iterations_to(trained: Any, target: float) -> float:
+def iterations_to(trained: Trained, target: float) -> float:
     """The first step at which a trained run's loss was at most `target`, between two records by a line; NaN if never.
     """
     below = np.flatnonzero(trained.loss <= target)

@@ -13,10 +13,11 @@ from jaxtyping import Array, Float, Int
 
 from iclab.errors import SpecError, require
 from iclab.prompts.attacks import placement_code, rule_code
-from iclab.prompts.context import Family, Prompt, carried_labels, check_context, draw_roles, stratified_cells
-from iclab.prompts.randomness import Bits, TokenWords, uniform23
+from iclab.prompts.prompt import Family, Prompt, Truth
+from iclab.prompts.randomness import Bits, Key, TokenWords, as_key, draw_bits, uniform23
+from iclab.prompts.roles import carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.tasks import Task, tasks_code
-from iclab.specs import array, coded, number, require_count, spec
+from iclab.specs import array, encoded, number, require_count, spec
 
 
 @spec
@@ -41,11 +42,11 @@ class ArrayPrompts(Family):
     """Fraction of context examples that belong to one of the task's two classes."""
     outlier_fraction: float = number(default=0.0)
     """Probability that an example is poisoned."""
-    label_rule: str | Callable[..., Any] = coded(rule_code, default="random")
+    label_rule: str | Callable[..., Any] = encoded(rule_code, default="random")
     """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
-    placement: str = coded(placement_code, default="random")
+    placement: str = encoded(placement_code, default="random")
     """Where poisoned examples stand: random, far from the query, close to it."""
-    tasks: str | tuple[Task, ...] = coded(tasks_code, default="all")
+    tasks: str | tuple[Task, ...] = encoded(tasks_code, default="all")
     """all, cyclic:U, unseen:U, or pairs of class positions."""
 
     def check(self) -> None:
@@ -56,6 +57,10 @@ class ArrayPrompts(Family):
     def task_patterns(self) -> int:
         """How many classes there are."""
         return len(self.class_sizes)
+
+    def bits(self, key: Key | Array | int, batch: int) -> Bits:
+        """The randomness of a batch, a few words per token."""
+        return draw_bits(as_key(key), batch, self.prompt_length + 1)
 
     def prompts(self, bits: Bits) -> Prompt:
         """The batch of prompts that the bits determine."""
@@ -71,8 +76,8 @@ class ArrayPrompts(Family):
         x = jnp.where(roles.outlier[:, None], jnp.asarray(self.poisoned)[row], jnp.asarray(self.rows)[row])
         x = x.astype(float)
         y = carried_labels(roles, self.label_rule, x)
-        return Prompt(x=x, y=y, label=roles.label, pattern=roles.pattern, outlier=roles.outlier, clean=roles.clean,
-                      task=roles.task, irrelevant=row, direction=jnp.zeros_like(row))
+        return Prompt(x, y, roles.label, Truth(roles.pattern, roles.outlier, roles.clean, roles.task, row,
+                                               jnp.zeros_like(row)))
 
 
 def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = None,

@@ -18,8 +18,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from iclab.errors import require
-from iclab.prompts.context import NUMBER, Family
+from iclab.prompts.labels import STEP
 from iclab.prompts.patterns import Matrix, orthonormal_rows
+from iclab.prompts.prompt import NUMBER, Family, Prompt
 from iclab.prompts.randomness import (
     Key,
     as_key,
@@ -32,41 +33,27 @@ from iclab.prompts.randomness import (
     uniform23,
 )
 from iclab.prompts.transitions import MOST_ENTRIES, Transitions, matrices
-from iclab.specs import coded, is_code, number, replace, require_count, require_range, spec
+from iclab.specs import encoded, lower, number, replace, require_count, require_range, spec
 
 ABSENT = -1
 WORD = 32
 
 
-class ChainPrompt(NamedTuple):
-    """A prompt and its truth; the last column is the query's. A batch has a leading axis on every field.
-
-    One training prompt with two examples of three steps, asked for the query's second step; the column in front is
-    empty, so that all prompts are of one length:
+class ChainTruth(NamedTuple):
+    """The truth about a chain prompt. One training prompt with two examples of three steps, which asks for the query's
+    second step; the first column is empty, so that all prompts have one length:
 
         x        .  | x_1   y_1,1  y_1,2 | x_2   y_2,1  y_2,2 | z_0  z_1
         y        .  | y_1,1 y_1,2  y_1,3 | y_2,1 y_2,2  y_2,3 | z_1  0         label z_2
         step    -1  |  0     1      2    |  0     1      2    |  0    1
     """
 
-    x: Float[Array, "columns dimension"]
-    """Input of each column's step."""
-    y: Float[Array, "columns dimension"]
-    """Its output; 0 at the query."""
-    step: Int[Array, " columns"]
-    """Which step a column is, from 0; -1 where there is none."""
-    label: Float[Array, " dimension"]
-    """The right output of the step that is asked for."""
     pattern: Int[Array, " columns"]
     """Pattern of each input."""
     answer: Int[Array, " columns"]
     """Pattern of each output, right or wrong; -1 at the query."""
     chain: Int[Array, " steps+1"]
     """Patterns of the query and of the right output of each step."""
-
-    def numpy(self) -> ChainPrompt:
-        """The same prompt as NumPy arrays."""
-        return ChainPrompt(*(np.asarray(field) for field in self))  # type: ignore[arg-type]
 
 
 class Course(NamedTuple):
@@ -119,13 +106,13 @@ class Chain(Family):
     """Whether the query comes with its first steps, every number of them equally often (training), or alone (test)."""
     noise_norm: float | None = number(default=None)
     """Length of the noise on the examples' patterns, orthogonal to all of them; none draws no noise."""
-    transitions: Transitions | None = coded(transitions_code, default=None)
+    transitions: Transitions | None = encoded(transitions_code, default=None)
     """A_1 .. A_K: how examples go from step to step (iclab.prompts.transitions); none is without error."""
-    pattern_mixtures: Matrix | None = coded(mixtures_code, default=None)
+    pattern_mixtures: Matrix | None = encoded(mixtures_code, default=None)
     """Orthonormal rows of coefficients over the training patterns: the patterns of a test; none: the patterns are the
     first axes."""
 
-    speaks_of = "chain"
+    labels = STEP
 
     def check(self) -> None:
         for field, least in (("dimension", 1), ("patterns", 2), ("reasoning_steps", 1), ("prompt_length", 1)):
@@ -170,7 +157,7 @@ class Chain(Family):
         return jax.vmap(self._course)(jnp.minimum(asked, ways - 1), drawn.prompt, jnp.concatenate(drawn.tokens, axis=1),
                                       drawn.key)
 
-    def prompts(self, bits: Course) -> ChainPrompt:
+    def prompts(self, bits: Course) -> Prompt:
         """The batch of prompts that go this course."""
         return jax.vmap(self._prompt)(bits)
 
@@ -198,7 +185,7 @@ class Chain(Family):
         pattern, answer, step = (self._shown(flat, k) for flat in (chains[:, :-1].ravel(), chains[:, 1:].ravel(), step))
         return Course(pattern, answer.at[-1].set(ABSENT), step, chains[-1], k, key)
 
-    def _prompt(self, course: Course) -> ChainPrompt:
+    def _prompt(self, course: Course) -> Prompt:
         """One prompt that goes this course."""
         pattern, answer, step, chain, k, key = course
         label = self._vectors(chain[k + 1], None)
@@ -214,7 +201,7 @@ class Chain(Family):
             query = jnp.stack([self._vectors(chain[0], None), jnp.zeros(self.dimension)])
             x, y = (jnp.concatenate([part.reshape(-1, self.dimension), last[None]])
                     for part, last in zip(self._steps(self._vectors(tokens, noise)), query, strict=True))
-        return ChainPrompt(x, y, step, label, pattern, answer, chain)
+        return Prompt(x, y, label, ChainTruth(pattern, answer, chain), step)
 
     @staticmethod
     def _steps(tokens: Array) -> tuple[Array, Array]:
@@ -269,12 +256,11 @@ class Chain(Family):
         x = jnp.concatenate([hot, noise], axis=-1)
         if self.pattern_mixtures is None:
             return x
-        basis = self.pattern_mixtures if is_code(self.pattern_mixtures) else mixtures_code(self, self.pattern_mixtures)
-        return x @ jnp.asarray(basis, x.dtype)
+        return x @ jnp.asarray(self.pattern_mixtures, x.dtype)
 
     def pattern_vectors(self) -> Float[Array, "patterns dimension"]:
         """The patterns, one a row: what a step is decoded to."""
-        return self._vectors(jnp.arange(self.patterns), None)
+        return lower(self)._vectors(jnp.arange(self.patterns), None)
 
 
 def _at(table: Int[Array, " entries"], places: Int[Array, "*s"]) -> Int[Array, "*s"]:

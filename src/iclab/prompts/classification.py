@@ -12,21 +12,24 @@ from jaxtyping import Array, Float, Int
 
 from iclab.errors import require
 from iclab.prompts.attacks import placement_code, rule_code
-from iclab.prompts.context import Family, Prompt, carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.patterns import Matrix, check_basis, check_rows, pattern_basis, unit_rows
+from iclab.prompts.prompt import Family, Prompt, Truth
 from iclab.prompts.randomness import (
     Bits,
     Key,
     TokenWords,
+    as_key,
     choice,
+    draw_bits,
     high_half,
     in_unit_ball,
     low_half,
     uniform16,
     uniform23,
 )
+from iclab.prompts.roles import carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.tasks import Task, tasks_code
-from iclab.specs import coded, number, require_count, require_range, rows, spec
+from iclab.specs import encoded, number, require_count, require_range, rows, spec
 
 
 @spec(part="prompts")
@@ -66,11 +69,11 @@ class Classification(Family):
     """Largest coefficient lam of the relevant pattern."""
     noise_norm: float | None = number(default=None)
     """tau: noise uniform in a ball of this radius (selectors); none draws no noise."""
-    label_rule: str | Callable[..., Any] = coded(rule_code, default="random")
+    label_rule: str | Callable[..., Any] = encoded(rule_code, default="random")
     """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
-    placement: str = coded(placement_code, default="random")
+    placement: str = encoded(placement_code, default="random")
     """Where poisoned examples stand: random, far from the query, close to it."""
-    tasks: str | tuple[Task, ...] = coded(tasks_code, default="all")
+    tasks: str | tuple[Task, ...] = encoded(tasks_code, default="all")
     """all, cyclic:U, unseen:U (tasks outside cyclic:U), or pairs (a, b)."""
     outlier_mixtures: Matrix | None = rows(default=None)
     """Rows of coefficients over v_1..v_V: the outlier directions v' of test prompts, normalised to unit length."""
@@ -78,7 +81,7 @@ class Classification(Family):
     """Rows of coefficients over mu_1..mu_M1: out-of-domain patterns mu'; the task's patterns are then these rows."""
     rotation_seed: int | None = None
     """None: patterns along the axes; a number: a random rotation of them drawn with this seed."""
-    basis: Matrix | None = rows(default=None, leaf=False)
+    basis: Matrix | None = rows(default=None, varies=False)
     """Orthonormal rows (dimension x dimension) to use as pattern directions instead."""
 
     def check(self) -> None:
@@ -107,8 +110,12 @@ class Classification(Family):
         """How many patterns the tasks speak of: M1, or M1' out of domain."""
         return self.relevant_patterns if self.pattern_mixtures is None else len(self.pattern_mixtures)
 
+    def bits(self, key: Key | Array | int, batch: int) -> Bits:
+        """The randomness of a batch, a few words per token."""
+        return draw_bits(as_key(key), batch, self.prompt_length + 1)
+
     def prompts(self, bits: Bits) -> Prompt:
-        """The batch of prompts that the bits determine."""
+        """The batch that the bits determine, in which every query pattern occurs equally often (algorithm 1)."""
         cells = stratified_cells(self, bits)
         return jax.vmap(self._prompt)(cells, bits.tokens, bits.key)
 
@@ -139,8 +146,7 @@ class Classification(Family):
         if self.noise_norm is not None:
             x = x + self.noise_norm * in_unit_ball(key, *x.shape)
         y = carried_labels(roles, self.label_rule, x)
-        return Prompt(x=x, y=y, label=roles.label, pattern=roles.pattern, outlier=roles.outlier, clean=roles.clean,
-                      task=roles.task, irrelevant=k, direction=s)
+        return Prompt(x, y, roles.label, Truth(roles.pattern, roles.outlier, roles.clean, roles.task, k, s))
 
     @property
     def _directions(self) -> int:

@@ -34,10 +34,10 @@ class Key(NamedTuple):
 class TokenWords(NamedTuple):
     """Four random words for every token of a prompt."""
 
-    first: UInt32[Array, ...]
-    second: UInt32[Array, ...]
-    third: UInt32[Array, ...]
-    fourth: UInt32[Array, ...]
+    first: UInt32[Array, "*s"]
+    second: UInt32[Array, "*s"]
+    third: UInt32[Array, "*s"]
+    fourth: UInt32[Array, "*s"]
 
 
 class Bits(NamedTuple):

@@ -28,7 +28,7 @@ PACKAGES = ("iclab", "jax", "jaxlib", "numpy", "optax", "scikit-learn", "scipy",
 
 
 class Page:
-    """The page of one run; an entry's part is written once, however often the page is."""
+    """The page of one run; each entry's part is rendered only once, however often the page is written."""
 
     def __init__(self, scale: str, base_seed: int = 0):
         self.scale = scale
@@ -37,17 +37,18 @@ class Page:
 
     @cached_property
     def _environment(self) -> jinja2.Environment:
-        made = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=jinja2.FunctionLoader(
-            lambda name: resources.files("iclab.report").joinpath(name).read_text()))
-        made.filters["data_url"] = lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
-        made.filters["number"] = short
-        made.filters["pretty"] = lambda value: json.dumps(value, indent=2)
-        made.filters["safe_svg"] = lambda plot: Markup(own_ids(plot.svg, plot.name))
-        return made
+        loader = jinja2.FunctionLoader(lambda name: resources.files("iclab.report").joinpath(name).read_text())
+        environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=loader)
+        filters = environment.filters
+        filters["data_url"] = lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
+        filters["number"] = short
+        filters["pretty"] = lambda value: json.dumps(value, indent=2)
+        filters["safe_svg"] = lambda plot: Markup(own_ids(plot.svg, plot.name))
+        return environment
 
     def render(self, finished: Sequence[Finished], entries: int | None = None, playground: bool = False) -> str:
-        """The whole page as text; everything that came from a spec is escaped. `entries` is how many there could be,
-        `playground` says that `playground.html` lies beside the page."""
+        """The whole page as text, with everything from a spec escaped. `entries` is how many there are in all;
+        `playground` says whether `playground.html` lies beside the page."""
         claims = [(item.entry.id, item.outcome.claim) for item in finished if item.outcome.claim]
         ids = {item.entry.id for item in finished}
         others = {item.entry.paper: Source(item.entry.paper, item.entry.paper, "Not from the five papers.")
@@ -56,7 +57,7 @@ class Page:
                   for name, source in (SOURCES | others).items()]
         return self._environment.get_template("page.html.jinja").render(
             scale=self.scale, options=self.options, entries=entries, playground=playground, finished=finished,
-            claims=claims, papers=[found for found in papers if found[1]],
+            claims=claims, papers=[(source, items) for source, items in papers if items],
             counts=[(verdict, sum(claim.verdict == verdict for _, claim in claims)) for verdict in WORST_FIRST[::-1]],
             disagreements=[item for item in finished if item.outcome.claim and item.outcome.claim.verdict != "holds"],
             readings=READINGS, sources=SOURCES, ids=ids, article=self._article, about=about(), notation=NOTATION,
@@ -65,13 +66,13 @@ class Page:
 
     def _article(self, item: Finished) -> Markup:
         if item.entry.id not in self._parts:
-            made = self._environment.get_template("entry.html.jinja").render(item=item, options=self.options)
-            self._parts[item.entry.id] = Markup(made)
+            html = self._environment.get_template("entry.html.jinja").render(item=item, options=self.options)
+            self._parts[item.entry.id] = Markup(html)
         return self._parts[item.entry.id]
 
 
 def own_ids(svg: str, name: str) -> str:
-    """A picture whose ids no other picture of the page has."""
+    """An SVG whose ids are unique on the page."""
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
 
 

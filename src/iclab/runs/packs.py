@@ -19,8 +19,9 @@ from iclab.runs.measures import measure_run
 from iclab.runs.store import Store, may_be_stored, run_id
 from iclab.runs.sweep import Trial
 from iclab.training import Trained, train_many
-from iclab.training.ensemble import Interrupted, MemoryLimit, Progress
 from iclab.training.packing import groups
+from iclab.training.sgd import Setup
+from iclab.training.trainer import Interrupted, MemoryLimit, Progress
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,9 @@ class Job:
 
 def same(run: Any) -> Any:
     """Equal for equal runs and for no others, functions by identity."""
-    leaves, tree = jax.tree.flatten(run)
-    return tree, tuple((np.asarray(leaf).dtype.str, np.asarray(leaf).tobytes()) for leaf in leaves)
+    leaves, tree = jax.tree.flatten(Setup.of(run))
+    schedule = run.training.steps, run.training.record_every
+    return tree, schedule, tuple((np.asarray(leaf).dtype.str, np.asarray(leaf).tobytes()) for leaf in leaves)
 
 
 def one_each(trials: Sequence[Trial]) -> list[Trial]:

@@ -16,8 +16,8 @@ from iclab.runs.store import Store, as_store, run_id
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace
 from iclab.training import Run, train_many
-from iclab.training.ensemble import pack_bytes
 from iclab.training.packing import Group, groups
+from iclab.training.program import pack_bytes
 
 MEASURED_PROGRAMS = 6
 """So many programs are compiled and timed; the others are taken to cost their mean."""

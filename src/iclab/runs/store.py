@@ -27,10 +27,10 @@ from iclab.runs.versions import ROOT, code_version, modules_of, precision
 from iclab.specs import canonical, function_name, to_json
 from iclab.training import Run, Trained, train_many
 from iclab.training.checkpoint import from_bytes, to_bytes
-from iclab.training.ensemble import Progress
 from iclab.training.sgd import Probe
+from iclab.training.trainer import Progress
 
-TRAINER = "iclab.training.ensemble"
+TRAINER = "iclab.training.trainer"
 
 
 def run_id(run: Run, probe: Probe | None = None) -> str | None:

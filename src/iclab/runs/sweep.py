@@ -16,8 +16,8 @@ from iclab.errors import SpecError, require
 from iclab.fields import flat, hint_of, is_number, kinds, with_fields
 from iclab.limits import MOST_PROMPTS
 from iclab.probes.chains import check_test
-from iclab.probes.errors import TEST_BATCH
-from iclab.runs.measures import MEASURES, OF_KIND, applies
+from iclab.probes.error_rate import TEST_BATCH
+from iclab.runs.measures import MEASURES, OF_CHAINS, OF_KIND, applies
 from iclab.runs.sources import Untraceable
 from iclab.runs.store import key, run_id
 from iclab.runs.tracing import trace
@@ -226,14 +226,14 @@ class Sweep:
         changes = {k.removeprefix(TEST): v for k, v in point.items() if k.startswith(TEST)}
         start = run.prompts if isinstance(self.test, Mapping) else self.test
         test = with_fields(start, {**given, **changes}, TEST)
-        kind = test.speaks_of
+        kind = test.labels.name
         for name in self.measure:
             require(callable(name) or name in OF_KIND[kind], "measure", name,
-                    f"be a function, or for {kind} one of {', '.join(OF_KIND[kind])}")
+                    f"be a function, or for labels of kind {kind} one of {', '.join(OF_KIND[kind])}")
             # A sweep file without measures hands over the usual ones: they are known by their value.
             require(applies(name, test) or tuple(self.measure) == USUAL, "measure", name,
                     f"be a quantity that {type(test).__name__} prompts have")
-        if kind == "chain" and any(name in OF_KIND["chain"] and name != "loss" for name in self.measure):
+        if any(name in OF_CHAINS for name in self.measure):
             check_test(run, test)
         require(test.dimension == run.prompts.dimension, "test.dimension", test.dimension,
                 f"be that of the training prompts, {run.prompts.dimension}")

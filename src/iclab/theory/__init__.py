@@ -1,4 +1,4 @@
-"""Theory as code: one file a paper; conditions, thresholds and scalings, each constant fitted once."""
+"""Theory as code, one file per paper: conditions, thresholds, and scaling laws with one fitted constant each."""
 
 from iclab.theory.all import theory_of
 from iclab.theory.statements import Condition, Constant, Law, Statement, read_constants, shipped_constants

@@ -1,4 +1,4 @@
-"""Which theorems speak of a spec."""
+"""Which theorems apply to a spec."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from iclab.theory.statements import Constant, Law, Statement
 LAWS: tuple[Law, ...] = (*mamba.ITERATIONS.values(), *mamba.EXAMPLES.values(), icl.ITERATIONS, icl.TRAINING_LENGTH,
                          icl.EXAMPLES, selectors.ITERATIONS, cot.ITERATIONS, cot.TRAINING_LENGTH,
                          *cot.EXAMPLES.values())
-"""Every law whose constant an entry fits."""
+"""Every law with a constant that an entry fits."""
 
 LEAST = 1e-30
-"""The least and, inverted, the largest size of a number whose powers the formulas can hold."""
+"""Spec fields must be 0 or between this and its inverse in size, so that powers of them stay finite."""
 
 
 def theory_of(run: Any, test: Any = None, *, accuracy: float = 0.1, constants: Mapping[str, Constant] | None = None
               ) -> list[Statement]:
-    """Every theorem, corollary, proposition and condition that speaks of a run's model, evaluated for it and a test.
+    """Every theorem, corollary, proposition and condition about a run's model, evaluated for the run and a test.
 
-    Without a test the training prompts are the test. No theorem speaks of a model: the list is empty. Theorems of the
-    mamba paper are about one layer; those about the other model of its comparison come along.
+    The default test is the training prompts. The list is empty if no theorem applies to the model. The mamba paper's
+    theorems cover one layer; those for Mamba and for the linear Transformer are returned together.
     """
     require(1e-6 <= accuracy < 1, "accuracy", accuracy, "be in [1e-06, 1)")
     model, test = run.model, run.prompts if test is None else test
     for path, value in (flat(run) | flat(test, "test.")).items():
         moderate = not isinstance(value, float) or value == 0 or LEAST <= abs(value) <= 1 / LEAST
         require(moderate, path, value, f"be 0 or between {LEAST:g} and {1 / LEAST:g} in size, or powers of it overflow")
-    of_patterns = isinstance(run.prompts, Classification) and isinstance(test, Classification)
-    if isinstance(model, GatedAttention) and of_patterns and model.layers == 1 and model.member in ("mamba", "linear"):
+    classifies = isinstance(run.prompts, Classification) and isinstance(test, Classification)
+    if isinstance(model, GatedAttention) and classifies and model.layers == 1 and model.member in ("mamba", "linear"):
         return mamba.statements(run, test, accuracy, constants)
-    if isinstance(model, SoftmaxMLP) and of_patterns:
+    if isinstance(model, SoftmaxMLP) and classifies:
         return [*icl.statements(run, test, accuracy, constants), *selectors.statements(run, test, accuracy, constants)]
     if isinstance(model, ChainAttention) and isinstance(test, Chain):
         return cot.statements(run, test, accuracy, constants)

@@ -1,4 +1,4 @@
-"""What li2024icl's theorems ask for and promise, given specs."""
+"""The premises and promises of li2024icl's theorems, evaluated for specs."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ EXAMPLES = Law("icl.l_ts", "test examples l_ts", "1 / alpha'", lambda run, test:
 
 
 def least_pattern_sum(test: Any) -> float:
-    """The least S_j: coefficients of a test pattern over the training patterns, summed; 1 in domain."""
+    """The smallest S_j, the sum of a test pattern's coefficients over the training patterns; 1 in domain."""
     return 1.0 if test.pattern_mixtures is None else float(np.asarray(test.pattern_mixtures).sum(axis=1).min())
 
 
 def theorem33_conditions(run: Any, test: Any) -> list[Condition]:
-    """Premises of theorem 3.3 (in domain) that carry numbers."""
+    """Numerical premises of theorem 3.3 (in domain)."""
     return [*_common(run, test),
             is_so("Theorem 3.3: test patterns are those of training", test.pattern_mixtures is None),
             at_most("Section 3.2: irrelevant scale K of the test", float(test.irrelevant_scale), 0.5)]
@@ -55,7 +55,7 @@ def _common(run: Any, test: Any) -> list[Condition]:
 
 
 def theorem34_conditions(run: Any, test: Any) -> list[Condition]:
-    """Premises of theorem 3.4 (out of domain) that carry numbers."""
+    """Numerical premises of theorem 3.4 (out of domain)."""
     return [*_common(run, test),
             is_so("Theorem 3.4: new patterns are orthogonal and as long as those of training", orthonormal(test)),
             at_least("Theorem 3.4: least coefficient sum of a new pattern", least_pattern_sum(test), 1.0)]
@@ -79,34 +79,34 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                      "1 / (beta^2 alpha)"),
                by_law("Theorem 3.3 (iv): number of iterations", ITERATIONS, run, test, eps, constants))
     small = eps + M1**-0.5
-    speaks = "softmax Transformer"
+    subject = "softmax Transformer"
     return [
-        Statement("icl", "Condition 3.2", speaks, "training on these tasks can generalise to all",
+        Statement("icl", "Condition 3.2", subject, "training on these tasks can generalise to all",
                   tuple(theorem33_conditions(run, test)[:1]),
-                  silent="M1 tasks can be enough; icl.tasks shows what fewer, and uncovered patterns, cost."),
-        Statement("icl", "Theorem 3.3", speaks, f"expected hinge loss of order {eps:g} on every in-domain task",
+                  silent="M1 tasks can be enough; icl.tasks measures what fewer tasks or uncovered patterns cost."),
+        Statement("icl", "Theorem 3.3", subject, f"expected hinge loss of order {eps:g} on every in-domain task",
                   (*theorem33_conditions(run, test), *trained), (ITERATIONS, TRAINING_LENGTH, EXAMPLES),
-                  "Test examples: the constant is the theorem's own; the one that icl.context fits tells what an "
-                  "error of 0.05 takes."),
-        Statement("icl", "Theorem 3.4", speaks, f"expected hinge loss of order {eps:g} out of domain",
+                  "For test examples the premise uses the theorem's constant; icl.context fits the one for an error of "
+                  "0.05."),
+        Statement("icl", "Theorem 3.4", subject, f"expected hinge loss of order {eps:g} out of domain",
                   (*theorem34_conditions(run, test), *trained), (),
-                  "Sufficient: icl.ood finds no cliff at a sum of 1, errors fall smoothly through it."),
-        Statement("icl", "Theorem 3.7", speaks, "pruning the small neurons leaves a loss of at most c * "
+                  "Sufficient, not necessary: in icl.ood errors fall smoothly through a sum of 1, with no cliff."),
+        Statement("icl", "Theorem 3.7", subject, "pruning the small neurons leaves a loss of at most c * "
                   f"{small:.3g} [eps + M1^(-1/2)]; pruning a share R of the large ones costs at least c * (R + "
                   f"{1 / (alpha_test * M1):.3g}) [R + 1 / (alpha' M1)]; rows of large ones are at least a constant, of "
                   f"small ones at most {max(M2, 1) ** -0.5:.3g} [M2^(-1/2)]",
                   (*theorem34_conditions(run, test), *trained,
                    order("Theorem 3.7: decisive fraction of the test", ">=", alpha_test, M1**-0.5, "M1^(-1/2)")), (),
-                  "The last premise is only for the large ones. Speaks of the hinge loss; icl.pruning finds that the "
-                  "0-1 error hardly moves."),
-        Statement("icl", "Proposition 4.1", speaks, "queries and keys grow along their relevant pattern to order "
+                  "The last premise concerns only the large neurons. The theorem is about the hinge loss; icl.pruning "
+                  "finds that the 0-1 error hardly moves."),
+        Statement("icl", "Proposition 4.1", subject, "queries and keys grow along their relevant pattern to order "
                   f"{np.sqrt(np.log(M1)):.3g} [sqrt(log M1)]; along all others they stay of order "
                   f"{np.sqrt(np.log(M1)) * (1 / M1 + 1 / max(M2, 1)):.3g} [sqrt(log M1) (1 / M1 + 1 / M2)]",
                   (*theorem34_conditions(run, test), *trained), (), "Measured by icl.norms."),
-        Statement("icl", "Corollary 4.3", speaks, "attention on examples with the query's pattern is at least 1 - c "
+        Statement("icl", "Corollary 4.3", subject, "attention on examples with the query's pattern is at least 1 - c "
                   f"M1^-C for any C > 1, so above 1 - c * {1 / M1:.3g}",
                   (*theorem34_conditions(run, test), *trained), (), "Measured by icl.attention."),
-        Statement("icl", "Proposition 4.5", speaks, "large neurons read the mean pattern, cosine at least 1 - c * "
+        Statement("icl", "Proposition 4.5", subject, "large neurons read the mean pattern, cosine at least 1 - c * "
                   f"{1 / max(M2, 1):.3g} [1 / M2], and +-q, cosine at least 1 - c * {1 / M1:.3g} [1 / M1]",
                   (*_common(run, test), *trained), (), "Measured by icl.neurons."),
     ]

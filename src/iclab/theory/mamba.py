@@ -1,7 +1,7 @@
-"""What li2025mamba's theorems ask for and promise, given specs.
+"""The premises and promises of li2025mamba's theorems, evaluated for specs.
 
-A bound here is sufficient, not necessary: outside it the theorem is silent, and a measurement decides. Where the
-workshop version differs from the full one, the full one is followed and the statement says so.
+The bounds are sufficient, not necessary: outside them a theorem is silent, and a measurement decides. Where the
+workshop and full versions differ, the code follows the full version and the statement says so.
 """
 
 from __future__ import annotations
@@ -64,33 +64,33 @@ EXAMPLES = {
 
 
 def tolerated_fraction_mamba(training: Any, test: Any) -> float:
-    """`min(1, p_a l_tr / l_ts)`: below this outlier fraction theorem 2 (c) promises a small error."""
+    """`min(1, p_a l_tr / l_ts)`, the outlier fraction below which theorem 2 (c) promises a small error."""
     return min(1.0, training.outlier_fraction * training.prompt_length / test.prompt_length)
 
 
 def tolerated_fraction_linear() -> float:
-    """1/2: below this outlier fraction theorem 4 (c) promises a small error for the linear Transformer."""
+    """1/2, the outlier fraction below which theorem 4 (c) promises a small error for the linear Transformer."""
     return 0.5
 
 
 def promise(run: Any, test: Any) -> float:
-    """Above 0 where the numbered premises of theorem 2 (Mamba) or 4 (linear Transformer) hold for training and test.
+    """Positive where premises (a) to (c) of theorem 2 (Mamba) or 4 (linear Transformer) hold for training and test.
 
-    The least of the coefficient sum (a), the room of the outlier scale (b, Mamba only) and of the outlier fraction (c);
-    NaN for a model of which no theorem speaks. Premises up to unknown constants are left out.
+    The smallest of the coefficient sum (a) and the margins of the outlier scale (b, Mamba only) and fraction (c); NaN
+    for a model that no theorem covers. Premises up to unknown constants are left out.
     """
     training, member = run.prompts, getattr(run.model, "member", None)
     if member == "linear":
         return min(least_coefficient_sum(test), tolerated_fraction_linear() - test.outlier_fraction)
     if member == "mamba":
-        room = test.outlier_scale - training.outlier_scale
-        return min(least_coefficient_sum(test), room if room < 0 else np.inf,  # equal scales are allowed
+        margin = test.outlier_scale - training.outlier_scale
+        return min(least_coefficient_sum(test), margin if margin < 0 else np.inf,  # equal scales are allowed
                    tolerated_fraction_mamba(training, test) - test.outlier_fraction)
     return float("nan")
 
 
 def least_coefficient_sum(test: Any) -> float:
-    """L: the least sum of a test outlier's coefficients over the training outliers, its direction of unit length."""
+    """L: the smallest coefficient sum of a test outlier over the training outliers, for directions of unit length."""
     if test.outlier_patterns == 0:
         return 0.0
     if test.outlier_mixtures is None:
@@ -100,7 +100,7 @@ def least_coefficient_sum(test: Any) -> float:
 
 
 def outlier_sum(place: str, test: Any) -> Condition:
-    """Part (a); without outliers it asks for nothing."""
+    """Part (a); always met without outliers."""
     name = f"{place}: coefficient sum of the test outlier"
     if float(test.outlier_fraction) == 0 or test.outlier_patterns == 0:
         return Condition(name, "> 0", "no outlier", True)
@@ -108,7 +108,7 @@ def outlier_sum(place: str, test: Any) -> Condition:
 
 
 def theorem2_conditions(training: Any, test: Any) -> list[Condition]:
-    """Premises (a) to (c) of theorem 2 that carry numbers; those up to unknown constants are left out."""
+    """Numerical premises (a) to (c) of theorem 2, without those up to unknown constants."""
     return [
         outlier_sum("Theorem 2 (a)", test),
         at_least("Theorem 2 (b): outlier scale", float(test.outlier_scale), float(training.outlier_scale),
@@ -150,7 +150,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                 by_law(f"{place} (iv): number of iterations", ITERATIONS[member], run, test, eps, constants)]
 
     def scale_bound(place: str, factor: float, formula: str) -> list[Condition]:
-        """The largest outlier of a test: part (b)."""
+        """Part (b): the upper bound on the outlier scale of a test."""
         if not (kappa_a and least > 0):
             return []
         return [order(f"{place} (b): outlier scale", "<=", scale, largest * factor / (kappa_a * least), formula)]
@@ -170,8 +170,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                      by_law("Theorem 2 (d): number of test examples", EXAMPLES["mamba"], run, test, eps, constants),
                      *tested, *one.premises),
                     (EXAMPLES["mamba"],),
-                    "The bounds are sufficient: mamba.robust finds Mamba at the floor beyond (c), and mamba.unseen "
-                    "where it breaks. Outliers orthogonal to those of training, and queries that carry one, are not "
+                    "The bounds are sufficient: mamba.robust finds Mamba at the floor beyond (c), mamba.unseen finds "
+                    "where it breaks. Outliers orthogonal to those of training, and poisoned queries, are not "
                     "covered. The length of test prompts also has an upper bound, poly(M1^kappa_a) / f, whose power "
                     "is open.")
     three = Statement("mamba", "Theorem 3", "linear Transformer",
@@ -180,7 +180,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                                       "max{eps^-2, M1 / (1 - p_a)} log 1/eps"),
                        order("Theorem 3 (ii): outlier scale", "<=", kappa_a, largest, "V beta (1 - p_a) / (p_a eps)"),
                        *trained("Theorem 3", "linear")), (ITERATIONS["linear"],),
-                      "The workshop version asks for l_tr >= c p_a log M1 / (1 - p_a)^2, here c * "
+                      "The workshop version requires l_tr >= c p_a log M1 / (1 - p_a)^2, here c * "
                       f"{p_a * per_clean**2 * np.log(M1):.3g}, and promises the 0-1 error.")
     four = Statement("mamba", "Theorem 4", "linear Transformer",
                      f"error at most {eps:g} on prompts with unseen outliers",
@@ -190,8 +190,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                       *([by_law("Theorem 4 (d): number of test examples", EXAMPLES["linear"], run, test, eps,
                                 constants)] if f < tolerated_fraction_linear() else []), *tested, *three.premises),
                      (EXAMPLES["linear"],),
-                     "Nothing is said about a fraction of 1/2 and more. Only flipped labels break the model there; "
-                     "random and targeted ones degrade it smoothly (mamba.fig2).")
+                     "The theorem does not cover fractions of 1/2 and above. Only flipped labels break the model "
+                     "there; random and targeted ones degrade it smoothly (mamba.fig2).")
     corollaries = [
         Statement("mamba", "Corollary 1", "Mamba", "scores of examples with the query's pattern add up to at least a "
                   f"constant, all others to at most c * {per_clean * eps:.3g} [eps / (1 - p_a)]", one.premises,

@@ -1,4 +1,4 @@
-"""What li2024selectors' theorems ask for and promise, given specs."""
+"""The premises and promises of li2024selectors' theorems, evaluated for specs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPONENTS = {"lam*": -1.0, "M": 0.5}
 
 
 def noise_factor(tau: float, M1: int) -> float:
-    """(1 - tau M1)^(-1/2): how much longer training takes with noise (eps_m left out); infinite from 1 / M1 on."""
+    """(1 - tau M1)^(-1/2): how much longer training takes with noise (eps_m left out); infinite for tau >= 1 / M1."""
     return float((1 - tau * M1) ** -0.5) if tau * M1 < 1 else float("inf")
 
 
@@ -45,7 +45,7 @@ ITERATIONS = Law("selectors.T", "iterations T", "sqrt(M) / (lam* eta sqrt(1 - ta
 def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Constant] | None = None
                ) -> list[Statement]:
     """Every theorem, corollary and proposition of the paper."""
-    prompts, speaks = run.prompts, "softmax Transformer"
+    prompts, subject = run.prompts, "softmax Transformer"
     M1, M = prompts.relevant_patterns, prompts.relevant_patterns + prompts.irrelevant_patterns
     tau, alpha, alpha_test = (float(prompts.noise_norm or 0.0), float(prompts.decisive_fraction),
                               float(test.decisive_fraction))
@@ -75,20 +75,20 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
         at_most("Theorem 2: number of new patterns", len(mixtures), M1),
         at_least("Theorem 2: number of test examples", test.prompt_length, 2 / alpha_test, "2 / alpha'"))
     return [
-        Statement("selectors", "Lemma 1", speaks, "fewer tasks cannot show every pattern with both labels",
+        Statement("selectors", "Lemma 1", subject, "fewer tasks cannot show every pattern with both labels",
                   (at_least("Lemma 1: number of training tasks", task_count(prompts), M1, "M1"),)),
-        Statement("selectors", "Theorem 1", speaks, "no error on the training tasks", trained, (ITERATIONS,),
-                  "selectors.noise finds the errors as stated, but T steeper in lam* and without effect of M and tau. "
-                  "The factor 1 / (C - 1 / alpha) has an open C and is left out, and so is eps_m in T."),
-        Statement("selectors", "Theorem 2", speaks, "no error with new patterns that are positive combinations of the "
+        Statement("selectors", "Theorem 1", subject, "no error on the training tasks", trained, (ITERATIONS,),
+                  "selectors.noise confirms the errors, but finds T steeper in lam* and independent of M and tau. The "
+                  "factor 1 / (C - 1 / alpha), whose C is open, and the eps_m in T are left out."),
+        Statement("selectors", "Theorem 2", subject, "no error with new patterns that are positive combinations of the "
                   "training ones", (*trained, *domain), (),
-                  "Sufficient: combinations of coefficient sum 0 are solved too (selectors.noise)."),
-        Statement("selectors", "Proposition 1", speaks, "queries and keys of relevant patterns grow to order "
+                  "Sufficient, not necessary: combinations with coefficient sum 0 are solved too (selectors.noise)."),
+        Statement("selectors", "Proposition 1", subject, "queries and keys of relevant patterns grow to order "
                   f"{np.sqrt(np.log(M)):.3g} [sqrt(log M)], those of irrelevant ones stay of order 1; attention on the "
                   "query's pattern goes to 1 as 1/T", trained, (), "Measured by selectors.features."),
-        Statement("selectors", "Proposition 2", speaks, "in a constant share of the neurons the label part exceeds the "
-                  "feature part; the others stay small", trained, (), "Measured by selectors.decode."),
-        Statement("selectors", "Corollary 1", speaks, "attention on examples with the query's pattern is at least "
+        Statement("selectors", "Proposition 2", subject, "in a constant share of the neurons the label part exceeds "
+                  "the feature part; the others stay small", trained, (), "Measured by selectors.decode."),
+        Statement("selectors", "Corollary 1", subject, "attention on examples with the query's pattern is at least "
                   f"1 - c * {1 / M:.3g} [1 / M], out of domain too", (*trained, *domain), (),
-                  "Measured in icl.attention."),
+                  "Measured by icl.attention."),
     ]

@@ -1,4 +1,4 @@
-"""What the papers take for granted before any theorem: their algorithm, their data, tasks that cover the patterns."""
+"""Premises that all theorems of a paper share: its algorithm, its data, tasks that cover the patterns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def balanced(training: Any) -> bool:
 
 
 def task_count(training: Any) -> int:
-    """How many tasks are trained."""
+    """The number of training tasks."""
     return len(parse_tasks(training.tasks, training.task_patterns))
 
 
@@ -31,7 +31,7 @@ def algorithm(run: Any, loss: str) -> Condition:
 
 
 def plain_patterns(training: Any, place: str) -> tuple[Condition, ...]:
-    """Patterns with coefficient 1, without noise, long enough, and little of the irrelevant ones."""
+    """Relevant patterns with coefficient 1, norm at least 1 and no noise; a small irrelevant scale."""
     unit = float(training.coefficient_low) == float(training.coefficient_high) == 1.0
     return (at_least(f"{place}: pattern norm beta", float(training.pattern_norm), 1.0),
             at_most(f"{place}: irrelevant scale K of training", float(training.irrelevant_scale), 0.5),
@@ -40,7 +40,7 @@ def plain_patterns(training: Any, place: str) -> tuple[Condition, ...]:
 
 
 def same_patterns(training: Any, test: Any, place: str) -> Condition:
-    """The test speaks of the patterns and outliers of training, whatever it makes of them."""
+    """The test uses the patterns and outliers of training, possibly mixed."""
     fields = ("dimension", "relevant_patterns", "irrelevant_patterns", "outlier_patterns", "rotation_seed", "basis")
     return is_so(f"{place}: the test is made of the patterns of training",
                  all(getattr(training, name) == getattr(test, name) for name in fields)
@@ -48,7 +48,7 @@ def same_patterns(training: Any, test: Any, place: str) -> Condition:
 
 
 def orthonormal(test: Any) -> bool:
-    """Whether new patterns are orthogonal to each other and as long as those of training."""
+    """Whether new patterns are orthogonal and as long as those of training."""
     if test.pattern_mixtures is None:
         return True
     rows = np.asarray(test.pattern_mixtures)

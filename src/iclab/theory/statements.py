@@ -1,4 +1,4 @@
-"""What a theorem is here: premises that a spec meets or not, laws with one fitted constant, and where it is silent."""
+"""A theorem as data: premises that a spec meets or not, laws with one fitted constant, and what is not covered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Condition(NamedTuple):
     required: str
     actual: str
     met: bool | None
-    """None: the theorem states an order, its constant is open, and the lab has not measured it."""
+    """None: the theorem states only an order, and no measured constant decides."""
 
     @property
     def sentence(self) -> str:
@@ -41,14 +41,15 @@ class Constant:
     law: str
     value: float
     low: float
-    """Measured over predicted, times `value`, in the setting where it is least."""
+    """The constant fitted to a single setting, smallest over the settings."""
     high: float
+    """The same, largest over the settings."""
     settings: int
     seeds: int
     scale: str
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in constants.json."""
+        """The entry of constants.json."""
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in asdict(self).items()}
 
 
@@ -62,18 +63,18 @@ class Law:
     order: Callable[[Any, Any], float]
     """The formula's value for a training run and a test."""
     yours: Callable[[Any, Any], float]
-    """What the specs have in its place."""
+    """The value that the specs have."""
     entry: str
     """The entry that measures it and fits the constant."""
     measured_at: str
-    """What counts as reached there."""
+    """The criterion of that measurement, in words."""
     level: float = 0.0
-    """The loss or error that counts as reached: to a smaller one the constant does not speak."""
+    """The loss or error of the criterion; the constant says nothing about smaller ones."""
 
     def predict(self, run: Any, test: Any, constants: Mapping[str, Constant] | None = None) -> float | None:
-        """The number; None where no constant has been fitted."""
-        known = (shipped_constants() if constants is None else constants).get(self.key)
-        return None if known is None else known.value * self.order(run, test)
+        """The predicted number; None if no constant has been fitted."""
+        constant = (shipped_constants() if constants is None else constants).get(self.key)
+        return None if constant is None else constant.value * self.order(run, test)
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,12 @@ class Statement:
     paper: str
     place: str
     subject: str
-    """The model of which it speaks."""
+    """The model that it is about."""
     promise: str
     premises: tuple[Condition, ...]
     laws: tuple[Law, ...] = ()
     silent: str = ""
-    """What it does not cover, or where measurement says otherwise."""
+    """What it does not cover, or where measurements disagree."""
 
     @property
     def unmet(self) -> list[Condition]:
@@ -105,7 +106,7 @@ class Statement:
 
 @cache
 def shipped_constants() -> dict[str, Constant]:
-    """The constants that a full `iclab reproduce` fitted before this version was released."""
+    """The constants that a full `iclab reproduce` fitted for this release."""
     return read_constants(resources.files("iclab.theory").joinpath("constants.json").read_text())
 
 
@@ -120,28 +121,28 @@ def read_constants(text: str) -> dict[str, Constant]:
 
 
 def number(value: float) -> str:
-    """A number as a premise shows it: whole ones in full."""
+    """A number as premises show it: integers in full."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.4g}"
 
 
 def at_least(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value >= bound`."""
-    return Condition(name, f">= {bound:.3g}{_of(formula)}", number(value), bool(value >= bound))
+    return Condition(name, f">= {bound:.3g}{_bracketed(formula)}", number(value), bool(value >= bound))
 
 
 def at_most(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value <= bound`."""
-    return Condition(name, f"<= {bound:.3g}{_of(formula)}", number(value), bool(value <= bound))
+    return Condition(name, f"<= {bound:.3g}{_bracketed(formula)}", number(value), bool(value <= bound))
 
 
 def below(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value < bound`."""
-    return Condition(name, f"< {bound:.3g}{_of(formula)}", number(value), bool(value < bound))
+    return Condition(name, f"< {bound:.3g}{_bracketed(formula)}", number(value), bool(value < bound))
 
 
 def above(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value > bound`."""
-    return Condition(name, f"> {bound:.3g}{_of(formula)}", number(value), bool(value > bound))
+    return Condition(name, f"> {bound:.3g}{_bracketed(formula)}", number(value), bool(value > bound))
 
 
 def is_so(name: str, truth: bool) -> Condition:
@@ -150,28 +151,29 @@ def is_so(name: str, truth: bool) -> Condition:
 
 
 def order(name: str, relation: str, value: float, bound: float, formula: str) -> Condition:
-    """A premise up to a constant that nobody has measured: open, unless no constant could change the answer."""
+    """A premise up to an unmeasured constant: open, unless every constant gives the same answer."""
     least, most = (bound, value) if relation == ">=" else (value, bound)
     met = True if least <= 0 or most == float("inf") else False if most <= 0 or least == float("inf") else None
-    return Condition(name, f"{relation} c * {bound:.3g}{_of(formula)}, c unknown", number(value), met)
+    return Condition(name, f"{relation} c * {bound:.3g}{_bracketed(formula)}, c unknown", number(value), met)
 
 
 def by_law(name: str, law: Law, run: Any, test: Any, accuracy: float,
            constants: Mapping[str, Constant] | None = None) -> Condition:
     """A premise `yours >= constant * order` of a law, with its fitted constant if there is one.
 
-    Met if even the setting that asks for most would be content, not met if not even the one that asks for least is;
-    between the two it is open, and so it is when an accuracy is asked for that the fit does not speak of.
+    Met if `yours` reaches the bound of the most demanding fitted setting, not met if it misses that of the least
+    demanding one, open in between. Open instead of met if `accuracy` is finer than the level at which the constant was
+    fitted.
     """
-    found = (shipped_constants() if constants is None else constants).get(law.key)
+    constant = (shipped_constants() if constants is None else constants).get(law.key)
     bound, yours = law.order(run, test), law.yours(run, test)
-    if found is None or not bound < float("inf"):
+    if constant is None or not bound < float("inf"):
         return order(name, ">=", yours, bound, law.formula)
-    met = False if yours < found.low * bound else True if yours >= found.high * bound else None
-    told = f">= {found.value * bound:.3g} (constant fitted in {law.entry} for {law.measured_at}; single settings: " \
-           f"{found.low * bound:.3g} to {found.high * bound:.3g})"
-    return Condition(name, told, number(yours), None if met and accuracy < law.level else met)
+    met = False if yours < constant.low * bound else True if yours >= constant.high * bound else None
+    required = f">= {constant.value * bound:.3g} (constant fitted in {law.entry} for {law.measured_at}; single " \
+               f"settings: {constant.low * bound:.3g} to {constant.high * bound:.3g})"
+    return Condition(name, required, number(yours), None if met and accuracy < law.level else met)
 
 
-def _of(formula: str) -> str:
+def _bracketed(formula: str) -> str:
     return f" [{formula}]" if formula else ""

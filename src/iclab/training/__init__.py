@@ -1,8 +1,10 @@
 """Training: one compiled loop, ensembles of it, checkpoints."""
 
 from iclab.training.checkpoint import load_checkpoint, save_checkpoint
-from iclab.training.ensemble import train, train_many
 from iclab.training.run import Run, Training
+from iclab.training.sgd import Setup, begin, probed
 from iclab.training.trained import Trained
+from iclab.training.trainer import train, train_many
 
-__all__ = ["Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"]
+__all__ = ["Run", "Setup", "Trained", "Training", "begin", "load_checkpoint", "probed", "save_checkpoint", "train",
+           "train_many"]

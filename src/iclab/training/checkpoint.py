@@ -22,7 +22,7 @@ from iclab.fields import hint_of, typed
 from iclab.inputs import read_file, read_json
 from iclab.specs import canonical, from_json, to_json
 from iclab.training.run import Run, Training
-from iclab.training.sgd import begin
+from iclab.training.sgd import Setup, begin
 from iclab.training.size import check_size
 from iclab.training.trained import Trained, named
 
@@ -124,7 +124,7 @@ _SHAPES: dict[Any, Any] = {}
 
 def _shapes(run: Run) -> Any:
     """What a state of this run looks like; the same for all runs of a structure."""
-    structure = jax.tree.structure(run)
+    structure = jax.tree.structure(Setup.of(run))
     if structure not in _SHAPES:
         _SHAPES[structure] = jax.eval_shape(lambda: begin(run))
     return _SHAPES[structure]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-Loss = Callable[[Float[Array, "*answer"], Float[Array, "*answer"]], Float[Array, ""]]
+Loss = Callable[[Array, Array], Float[Array, ""]]
+"""`(output, label) -> loss` of one prompt."""
 
 
 def hinge(output: Float[Array, ""], label: Float[Array, ""]) -> Float[Array, ""]:
@@ -20,4 +22,19 @@ def squared(output: Float[Array, "*answer"], label: Float[Array, "*answer"]) -> 
     return 0.5 * jnp.sum((output - label) ** 2)
 
 
-LOSSES: dict[str, Loss] = {"hinge": hinge, "squared": squared}
+def logistic(output: Float[Array, ""], label: Float[Array, ""]) -> Float[Array, ""]:
+    """`log(1 + exp(-z F))`, for labels +1 and -1."""
+    return jax.nn.softplus(-label * output)
+
+
+def cross_entropy(output: Float[Array, " classes"], label: Int[Array, ""]) -> Float[Array, ""]:
+    """`-log softmax_z(F)`, for labels 0, 1, ... and one output per class."""
+    return -jax.nn.log_softmax(output)[label]
+
+
+LOSSES: dict[str, Loss] = {"hinge": hinge, "squared": squared, "logistic": logistic, "cross_entropy": cross_entropy}
+
+
+def loss_function(loss: str | Loss) -> Loss:
+    """The loss of a name, or the user's own function."""
+    return LOSSES[loss] if isinstance(loss, str) else loss

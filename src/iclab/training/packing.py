@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iclab.specs import replace
+from iclab.specs import lower
 from iclab.training.run import Run
+from iclab.training.sgd import Learner, Setup, Source
 from iclab.training.trained import Trained
 
 WIDTH = 4
@@ -39,7 +40,7 @@ class Pack:
     @property
     def structure(self) -> Any:
         """What a compiled program depends on."""
-        leaves, tree = jax.tree.flatten(self.parts())
+        leaves, tree = jax.tree.flatten((self.learners(), self.source()))
         return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
     @property
@@ -47,12 +48,14 @@ class Pack:
         """Length of an input vector."""
         return self.runs[0].prompts.dimension
 
-    def parts(self) -> tuple[Any, Any]:
-        """What each run has of its own, stacked; and where the prompts come from, stacked unless it is shared."""
-        # How many steps and where they are recorded is steered from outside; runs of any schedule share a program.
-        own = stack([(run.model, replace(run.training, steps=1, record_every=1), run.init_seed) for run in self.runs])
-        sources = [(run.prompts, run.data_seed) for run in self.runs]
-        return own, jax.tree.map(jnp.asarray, sources[0]) if self.shared else stack(sources)
+    def learners(self) -> Learner:
+        """What programs read of each run except its prompts, stacked."""
+        return stack([lower(Learner(run.model, run.training, run.init_seed)) for run in self.runs])
+
+    def source(self) -> Source:
+        """Where the prompts come from: one source for all runs that share it, else stacked."""
+        sources = [lower(Source(run.prompts, run.data_seed)) for run in self.runs]
+        return jax.tree.map(jnp.asarray, sources[0]) if self.shared else stack(sources)
 
 
 def stack(trees: Sequence[Any]) -> Any:
@@ -60,26 +63,20 @@ def stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
 
 
-def run_of(own: Any, source: Any) -> Run:
-    """The run that its two halves make."""
-    model, training, init_seed = own
-    prompts, data_seed = source
-    return Run(model=model, prompts=prompts, training=training, init_seed=init_seed, data_seed=data_seed)
-
-
 def by_structure(runs: Sequence[Run], starts: Sequence[Trained | None]) -> list[list[int]]:
     """Indices of runs that one program can train, group by group."""
     groups: dict[Any, list[int]] = {}
     for index, (run, start) in enumerate(zip(runs, starts, strict=True)):
-        shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(run))
+        leaves, tree = jax.tree.flatten(Setup.of(run))
         begun = 0 if start is None else int(start.steps[-1])
-        groups.setdefault((jax.tree.structure(run), shapes, begun), []).append(index)
+        schedule = (run.training.steps, run.training.record_every, begun)
+        groups.setdefault((tree, tuple(np.shape(leaf) for leaf in leaves), schedule), []).append(index)
     return list(groups.values())
 
 
 def same_data(a: Run, b: Run) -> bool:
     """Whether two runs of one structure read the same batches: prompts, data seed, and how labels become columns."""
-    mine, yours = (jax.tree.leaves((run.prompts, run.model.embedding, run.data_seed)) for run in (a, b))
+    mine, yours = (jax.tree.leaves(lower((run.prompts, run.model.embedding, run.data_seed))) for run in (a, b))
     return all(np.array_equal(x, y) for x, y in zip(mine, yours, strict=True))
 
 

@@ -12,7 +12,7 @@ import optax
 from iclab.errors import require
 from iclab.models import GatedAttention
 from iclab.prompts import Classification
-from iclab.specs import number, part, replace, require_choice, require_count, require_range, spec
+from iclab.specs import number, part, replace, require_choice, require_count, require_range, schedule, spec
 from iclab.training.losses import LOSSES
 
 
@@ -51,7 +51,7 @@ def takes_steps(optimizer: Any) -> bool:
 class Training:
     """How a model is trained: fresh prompts every step, one gradient step a batch (Algorithm 1)."""
 
-    steps: int = 10_000
+    steps: int = schedule(default=10_000)
     """T: gradient steps."""
     batch_size: int = 128
     """B: prompts in a batch."""
@@ -59,11 +59,11 @@ class Training:
     """eta: step size."""
     optimizer: str | Callable[..., Any] = "sgd"
     """A name from optax (sgd, adam, ...) or a function learning_rate -> optax transformation."""
-    loss: str = "hinge"
-    """hinge or squared."""
+    loss: str | Callable[..., Any] = "hinge"
+    """hinge, squared, logistic, cross_entropy, or a function (output, label) -> loss of one prompt."""
     clip_norm: float | None = number(default=None)
     """Largest norm of a gradient; none does not clip."""
-    record_every: int = 250
+    record_every: int = schedule(default=250)
     """Steps between two records of the loss and of the probes."""
 
     def check(self) -> None:
@@ -72,7 +72,8 @@ class Training:
         require_range(self, "learning_rate", 0, float("inf"), open_low=True, open_high=True)
         if self.clip_norm is not None:
             require_range(self, "clip_norm", 0, float("inf"), open_low=True, open_high=True)
-        require_choice(self, "loss", LOSSES)
+        if not callable(self.loss):
+            require_choice(self, "loss", LOSSES)
         # An object without a hash is tried anew each time.
         tried = takes_steps if isinstance(self.optimizer, Hashable) else takes_steps.__wrapped__
         require(tried(self.optimizer), "optimizer", self.optimizer,
@@ -106,14 +107,15 @@ class Run:
         self._check_match()
 
     def _check_match(self) -> None:
-        """The model must read the kind of prompts that it is given."""
-        embedding, given = self.model.embedding, self.prompts.speaks_of
-        require(embedding.speaks_of == given, "model.embedding", type(embedding).__name__,
-                f"read {given}, which the prompts speak of")
-        if given == "chain":
-            require(self.model.embedding.steps == self.prompts.reasoning_steps, "model.embedding.steps",
-                    self.model.embedding.steps, f"be the prompts' reasoning_steps = {self.prompts.reasoning_steps}")
-            require(self.training.loss == "squared", "training.loss", self.training.loss, "be squared for chains")
+        """The model must read the labels of its prompts, and the loss must suit them."""
+        embedding, labels, loss = self.model.embedding, self.prompts.labels, self.training.loss
+        require(labels.name in embedding.reads, "model.embedding", type(embedding).__name__,
+                f"read labels of kind {labels.name}, which the prompts have")
+        require(callable(loss) or loss in labels.losses, "training.loss", loss,
+                f"be {' or '.join(labels.losses)} (or a function) for labels of kind {labels.name}")
+        if labels.name == "step":
+            require(embedding.steps == self.prompts.reasoning_steps, "model.embedding.steps", embedding.steps,
+                    f"be the prompts' reasoning_steps = {self.prompts.reasoning_steps}")
 
     def seeded(self, seed: int) -> Run:
         """The same run with both seeds set to `seed`."""

@@ -1,4 +1,4 @@
-"""One compiled loop: draw a batch, take a gradient step, again; data is made inside it, memory does not grow."""
+"""One compiled loop: draw a batch, take a gradient step, repeat. Prompts are drawn in it, so memory does not grow."""
 
 from __future__ import annotations
 
@@ -14,16 +14,59 @@ from jaxtyping import Array, Float, Int
 
 from iclab.models.forward import read, reader
 from iclab.prompts.randomness import Key, fold, jax_key, seed_key
-from iclab.training.losses import LOSSES
+from iclab.specs import lower
+from iclab.training.losses import loss_function
 from iclab.training.run import Run, Training
 
 INIT_STREAM, DATA_STREAM = 1, 2
-Probe = Callable[[Run, Any], Any]
-"""`(run, params) -> a pytree of arrays`, recorded on the training schedule."""
+
+
+class Learner(NamedTuple):
+    """What a program reads of a run, except its prompts."""
+
+    model: Any
+    training: Training
+    init_seed: Int[Array, "*runs"] | int
+
+
+class Source(NamedTuple):
+    """Where the batches of a run come from."""
+
+    prompts: Any
+    data_seed: Int[Array, "*runs"] | int
+
+
+class Setup(NamedTuple):
+    """What a program reads of a run: its specs, lowered, and its seeds."""
+
+    model: Any
+    training: Training
+    init_seed: Int[Array, ""] | int
+    prompts: Any
+    data_seed: Int[Array, ""] | int
+
+    @classmethod
+    def of(cls, run: Run) -> Setup:
+        """The setup of one run."""
+        return lower(cls(run.model, run.training, run.init_seed, run.prompts, run.data_seed))
+
+
+Probe = Callable[[Setup, Any], Any]
+"""`(setup, params) -> a pytree of arrays`, recorded on the training schedule."""
+
+
+def probed(probe: Probe, run: Run, params: Any) -> Any:
+    """What a probe sees of a run at some weights."""
+    return _probed(probe, Setup.of(run), params)
+
+
+@partial(jax.jit, static_argnums=0)
+def _probed(probe: Probe, setup: Setup, params: Any) -> Any:
+    return probe(setup, params)
 
 
 class State(NamedTuple):
-    """Everything that changes during training; enough to go on from."""
+    """Everything that changes during training; enough to resume from."""
 
     params: Any
     optimizer: Any
@@ -32,11 +75,12 @@ class State(NamedTuple):
 
 def begin(run: Run) -> State:
     """The state before the first step."""
-    return starting_state(run.model, run.training, init_key(run.init_seed), run.prompts.dimension)
+    model, training = lower((run.model, run.training))
+    return starting_state(model, training, init_key(run.init_seed), run.prompts.dimension)
 
 
 def init_key(init_seed: Any) -> Array:
-    """The key of the starting weights, in JAX's form; one a seed."""
+    """The key of the starting weights, in JAX's form; one per seed."""
     return jax_key(fold(seed_key(init_seed), 0, INIT_STREAM))
 
 
@@ -46,77 +90,74 @@ def starting_state(model: Any, training: Training, key: Array, dimension: int) -
     return State(params, training.transformation().init(params), jnp.uint32(0))
 
 
-class Batch(NamedTuple):
-    """What a training step reads of a batch of prompts."""
-
-    columns: Float[Array, "batch tokens width"]
-    label: Float[Array, batch *answer]
-
-
-def batch_loss(run: Run, params: Any, batch: Batch) -> Float[Array, ""]:
+def batch_loss(setup: Setup, params: Any, columns: Float[Array, "batch tokens width"], label: Array
+               ) -> Float[Array, ""]:
     """Mean loss over a batch of prompts."""
-    loss = LOSSES[run.training.loss]
-    outputs, _ = jax.vmap(lambda columns: read(run.model, params, columns, run.prompts.dimension))(batch.columns)
-    return jax.vmap(loss)(outputs, batch.label).mean()
+    loss = loss_function(setup.training.loss)
+    outputs, _ = jax.vmap(lambda columns: read(setup.model, params, columns, setup.prompts.dimension))(columns)
+    return jax.vmap(loss)(outputs, label).mean()
 
 
 def step_keys(data_seeds: Any, first: int, steps: int) -> Key:
-    """The keys of `steps` batches: functions of the data seed and the step alone, so a resumed run sees the same data.
+    """The keys of `steps` batches. They depend on the data seed and the step only, so a resumed run sees the same data.
 
-    Seeds of several runs give a row each.
+    Several seeds give one row each.
     """
     return fold(seed_key(np.asarray(data_seeds)[..., None]), first + np.arange(steps), DATA_STREAM)
 
 
 class Loop(NamedTuple):
-    """What travels from step to step: the state, the batch that it reads next, the bits of the batch after that.
+    """What is carried from step to step: the state, the batch it reads next, and the random bits of the batch after.
 
-    What travels is written to memory once. Drawn where it is used, XLA would fuse the making of a token into each of
-    its 31 coordinates and the making of the batch into every product that reads it.
+    What is carried is written to memory once. If a batch were drawn where it is used, XLA would fuse the drawing of a
+    token into each of its 31 coordinates, and the drawing of the batch into every product that reads it.
     """
 
     state: State
-    batch: Batch
+    columns: Float[Array, "batch tokens width"]
+    label: Float[Array, "batch *answer"]
     ahead: Any
 
 
 AHEAD = 2
-"""A step draws the bits of the batch that is read so many steps later."""
+"""A step draws the bits of the batch that is read this many steps later."""
 
 
-def make_batch(prompts: Any, embedding: Any, bits: Any) -> Batch:
-    """The batch that some random bits determine, in the columns that this embedding makes."""
-    drawn = prompts.prompts(bits)
-    return Batch(jax.vmap(embedding.columns)(drawn), drawn.label)
+def draw_columns(prompts: Any, embedding: Any, bits: Any) -> tuple[Float[Array, "batch tokens width"], Array]:
+    """Columns and labels of the batch that the random bits determine."""
+    batch = prompts.prompts(bits)
+    return jax.vmap(embedding.columns)(batch), batch.label
 
 
-def fill(prompts: Any, embedding: Any, batch_size: int, keys: Key) -> tuple[Batch, Any]:
-    """The first batch and the bits of the second, by their keys."""
-    # In one call: written twice they would be compiled twice.
+def first_batches(prompts: Any, embedding: Any, batch_size: int, keys: Key) -> tuple[Array, Array, Any]:
+    """Columns and labels of the first batch and the bits of the second, given their keys."""
+    # In one call: written twice, the generator would be compiled twice.
     bits = jax.vmap(lambda key: prompts.bits(key, batch_size))(keys)
-    here, ahead = (jax.tree.map(lambda words, i=i: words[i], bits) for i in range(AHEAD))
-    return make_batch(prompts, embedding, here), ahead
+    first, second = (jax.tree.map(lambda words, i=i: words[i], bits) for i in range(AHEAD))
+    return *draw_columns(prompts, embedding, first), second
 
 
-def sgd_step(run: Run, state: State, batch: Batch) -> tuple[State, Float[Array, ""]]:
+def sgd_step(setup: Setup, state: State, columns: Float[Array, "batch tokens width"], label: Array
+             ) -> tuple[State, Float[Array, ""]]:
     """One gradient step (li2025mamba, algorithm 1)."""
-    loss, gradient = jax.value_and_grad(lambda params: batch_loss(run, params, batch))(state.params)
-    updates, optimizer = run.training.transformation().update(gradient, state.optimizer, state.params)
+    loss, gradient = jax.value_and_grad(lambda params: batch_loss(setup, params, columns, label))(state.params)
+    updates, optimizer = setup.training.transformation().update(gradient, state.optimizer, state.params)
     return State(optax.apply_updates(state.params, updates), optimizer, state.step + 1), loss
 
 
-def stretch(run: Run, loop: Loop, keys: Key) -> tuple[Loop, Float[Array, " steps"]]:
-    """Take one step for each key, the key of a batch two steps ahead; also the loss of each."""
-    return pipelined(run, partial(sgd_step, run), loop, keys)
+def stretch(setup: Setup, loop: Loop, keys: Key) -> tuple[Loop, Float[Array, " steps"]]:
+    """Take one step per key, each the key of a batch two steps ahead; also the loss of each step."""
+    return pipelined(setup, partial(sgd_step, setup), loop, keys)
 
 
-def pipelined(source: Run, step: Callable[[State, Batch], tuple[State, Array]], loop: Loop, keys: Key
+def pipelined(setup: Setup, step: Callable[[State, Array, Array], tuple[State, Array]], loop: Loop, keys: Key
               ) -> tuple[Loop, Float[Array, "*runs steps"]]:
-    """Scan `step` over the batches of `source`."""
+    """Scan `step` over the batches of `setup`."""
     def body(loop: Loop, key: Key) -> tuple[Loop, Array]:
-        state, loss = step(loop.state, loop.batch)
-        batch = make_batch(source.prompts, reader(source.model, source.prompts.dimension), loop.ahead)
-        return Loop(state, batch, source.prompts.bits(key, source.training.batch_size)), loss
+        state, loss = step(loop.state, loop.columns, loop.label)
+        embedding = reader(setup.model, setup.prompts.dimension)
+        columns, label = draw_columns(setup.prompts, embedding, loop.ahead)
+        return Loop(state, columns, label, setup.prompts.bits(key, setup.training.batch_size)), loss
 
     loop, losses = jax.lax.scan(body, loop, keys)
     return loop, jnp.moveaxis(losses, 0, -1)

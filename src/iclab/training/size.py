@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from iclab.limits import require_memory, size_words
-from iclab.prompts.context import NUMBER
+from iclab.models.protocol import CountsWeights, HoldsScores, Model
+from iclab.prompts.prompt import NUMBER
 from iclab.training.run import Run
 
 COPIES = 3
 """Of weights: they, their gradient, their update. Of a batch: the one read, the next one, what the gradient keeps."""
 
 
-def weight_bytes(model: Any, dimension: int) -> int:
+def weight_bytes(model: Model, dimension: int) -> int:
     """Bytes of the weights; a model that does not say how many it has counts for nothing."""
-    return NUMBER * model.weight_count(dimension) if hasattr(model, "weight_count") else 0
+    return NUMBER * model.weight_count(dimension) if isinstance(model, CountsWeights) else 0
 
 
 def batch_bytes(run: Run) -> int:
     """Bytes of a batch of prompts, and of the scores between its tokens where a model holds them."""
-    prompt = run.prompts.prompt_bytes() if hasattr(run.prompts, "prompt_bytes") else 0
-    if hasattr(run.model, "score_count"):
+    prompt = run.prompts.prompt_bytes()
+    if isinstance(run.model, HoldsScores):
         prompt += NUMBER * run.model.score_count(run.prompts.prompt_length + 1)
     return run.training.batch_size * prompt
 

@@ -10,13 +10,13 @@ import jax
 import numpy as np
 
 from iclab.models import forward
+from iclab.specs import lower
+from iclab.training.losses import loss_function
 from iclab.training.run import Run
 from iclab.training.sgd import begin
 
 FLAT = 1e-7
 """Relative difference up to which two losses are the same: what float32 can tell apart."""
-LOSS_OF_ZERO = {"hinge": 1.0, "squared": 0.5}
-"""Loss of an output of 0, whatever the label +1 or -1."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Trained:
         if last <= FLAT or self.steps[-1] < 2:
             return ""
         flat = np.abs(self.loss - last) <= FLAT * last
-        outputs_are_zero = abs(last - LOSS_OF_ZERO[self.run.training.loss]) <= FLAT and flat[-2:].all()
+        outputs_are_zero = abs(last - self._loss_of_zero()) <= FLAT and flat[-2:].all()
         if flat.all() and (len(flat) > 1 or outputs_are_zero):
             return f"stuck at a loss of {last:.3g}; try a larger learning_rate or init_scale"
         if outputs_are_zero:
@@ -71,6 +71,11 @@ class Trained:
             return "stuck at its starting weights; try a larger learning_rate"
         return ""
 
+    def _loss_of_zero(self) -> float:
+        """Loss of an output of 0 where it is the same for all labels, because they are all of length 1; else NaN."""
+        unit = {"sign": 1.0, "step": np.eye(1, self.run.prompts.dimension)[0]}.get(self.run.prompts.labels.name)
+        return float("nan") if unit is None else float(loss_function(self.run.training.loss)(0.0 * unit, unit))
+
     def _at_starting_weights(self) -> bool:
         """Whether no weight moved by more than the last digit of the largest."""
         now, then = (np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
@@ -79,11 +84,11 @@ class Trained:
 
     def predict(self, prompts: Any) -> np.ndarray:
         """Scores of a batch of prompts: a trained run is a predictor."""
-        return np.asarray(_scores(self.run.model, self.params, prompts))
+        return np.asarray(_scores(lower(self.run.model), self.params, prompts))
 
     def look(self, prompts: Any) -> tuple[np.ndarray, Any]:
         """Scores and the model's named intermediates for a batch of prompts."""
-        return jax.tree.map(np.asarray, _outputs(self.run.model, self.params, prompts))
+        return jax.tree.map(np.asarray, _outputs(lower(self.run.model), self.params, prompts))
 
     __call__ = predict
 

@@ -1,8 +1,8 @@
-"""Claim `cot.dynamics`: attention gathers on columns of the same step and pattern, in two stages (figure 5).
+"""Claim `cot.dynamics`: attention concentrates on columns of the same step and pattern, in two stages (figure 5).
 
-Rule, written before the run, on test prompts, a mean over the steps of the chain of thought. At the end at least 0.95
-of the attention lies on columns of the same step with the query's pattern, and at most 0.02 on other steps. The first
-stage ends (other steps below 0.05 for good) before the second does (same step and pattern above 0.9 for good).
+Rule, written before the run, on test prompts, averaged over the steps of the chain of thought. After training, at least
+0.95 of the attention lies on columns of the same step with the query's pattern, and at most 0.02 on other steps. The
+first stage ends (other steps below 0.05 for good) before the second does (same step and pattern above 0.9 for good).
 Cost: one training of all seeds, about 15 s. Expect: .990 at the end; the stages end at steps 14 and 42 and overlap.
 """
 
@@ -28,11 +28,11 @@ from iclab.training import Trained
 GATHERED, ELSEWHERE = 0.95, 0.02
 ENDS = (0.05, 0.9)
 """Mass on other steps at which the first stage ends, mass on the same step and pattern at which the second does."""
-STATEMENT = ("Attention on other steps dies first; then that on columns of the same step and pattern tends to 1.")
+STATEMENT = "Attention on other steps vanishes first; then that on columns of the same step and pattern tends to 1."
 
 
 class Stages(NamedTuple):
-    """When the two stages of training end, by seed, and how far the second is when the first ends."""
+    """When the two stages of training end, by seed, and how far along the second is when the first ends."""
 
     first: Float[np.ndarray, " seeds"]
     second: Float[np.ndarray, " seeds"]
@@ -49,39 +49,40 @@ def stages(trained: list[Trained]) -> Stages:
     return Stages(first, second, overlap)
 
 
-def checks(last: Float[np.ndarray, "seeds 4"], found: Stages) -> list[Check]:
+def checks(final_masses: Float[np.ndarray, "seeds 4"], ends: Stages) -> list[Check]:
     """The rule above."""
-    return [Check.of("attention on the same step and pattern", seed_interval(last[:, 0], within=UNIT), ">=",
+    return [Check.of("attention on the same step and pattern", seed_interval(final_masses[:, 0], within=UNIT), ">=",
                      GATHERED),
-            Check.of("attention on other steps", seed_interval(last[:, 2] + last[:, 3], within=UNIT), "<=",
-                     ELSEWHERE),
-            Check.of("end of the first stage over end of the second", seed_interval(found.first / found.second), "<",
+            Check.of("attention on other steps", seed_interval(final_masses[:, 2] + final_masses[:, 3], within=UNIT),
+                     "<=", ELSEWHERE),
+            Check.of("end of the first stage over end of the second", seed_interval(ends.first / ends.second), "<",
                      1.0)]
 
 
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
     trained, size = models(lab), SIZES[lab.scale]
-    found, masses = stages(trained), along(trained)
+    ends, masses = stages(trained), along(trained)
     by_step = np.stack([along(trained, k)[:, -1] for k in range(a_run(1).prompts.reasoning_steps)], axis=1)
     claim = Claim(id="cot.dynamics", statement=STATEMENT, place="li2024cot, proposition 1, figure 5",
-                  checks=checks(masses[:, -1], found), seeds=lab.seeds(size.seeds),
+                  checks=checks(masses[:, -1], ends), seeds=lab.seeds(size.seeds),
                   conditions=theorem2_conditions(a_run(size.steps), default_test(prompt_length=20)),
                   settings={"training": to_json(a_run(size.steps))}, runs=[str(run_id(m.run)) for m in trained],
                   scale=lab.scale)
     rows = [(f"step {k}", *(f"{value:.4f}" for value in values)) for k, values in enumerate(by_step.mean(axis=0), 1)]
     start = masses[:, 0, 0].mean()
     return Outcome(
-        shown="Each check with a 95 % interval over seeds; the curves are figure 5.",
+        shown="Each check with a 95 % interval over seeds; figure 5 shows the curves.",
         paper="Two stages: attention on other steps falls to 0, then that on the same step and pattern rises to 1.",
         measured=f"Verdict: {claim.verdict}. At the end {masses[:, -1, 0].mean():.3f} of the attention lies on the "
-                 f"same step and pattern. The first stage ends at step {found.first.mean():.0f}, the second at "
-                 f"{found.second.mean():.0f}; but they overlap: when the first ends, the mass on the same step and "
-                 f"pattern, {start:.2f} at the first record, has already risen to {found.overlap.mean():.2f}.",
+                 f"same step and pattern. The first stage ends at step {ends.first.mean():.0f}, the second at "
+                 f"{ends.second.mean():.0f}; but they overlap: when the first ends, the mass on the same step and "
+                 f"pattern, {start:.2f} at the first record, has already risen to {ends.overlap.mean():.2f}.",
         tables=[Table("cot.dynamics", "Attention at the end of training, by step of the chain of thought",
                       ("", "same step, same pattern", "same step, other", "other step, same", "other step, other"),
                       rows)],
         claim=claim, seeds=claim.seeds, settings=claim.settings)
 
 
-ENTRY = Entry("cot.dynamics", "claim", "Attention gathers in two stages", "li2024cot, proposition 1, figure 5", run)
+ENTRY = Entry("cot.dynamics", "claim", "Attention concentrates in two stages",
+              "li2024cot, proposition 1, figure 5", run)

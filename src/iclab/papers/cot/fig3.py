@@ -16,29 +16,30 @@ from iclab.probes import UNIT
 from iclab.specs import to_json
 
 
-def panel(letter: str, name: str, values: list[float], found: Axis) -> Panel:
-    """Errors of the answer given at once along one axis."""
-    curves = [Curve(f"{name} = {value:.2g}", found.errors.icl[:, i], vote=found.errors.vote_icl[:, i].mean(axis=0))
+def panel(letter: str, name: str, values: list[float], part: Axis) -> Panel:
+    """Errors of the answer given at once, along one axis."""
+    curves = [Curve(f"{name} = {value:.2g}", part.errors.icl[:, i], vote=part.errors.vote_icl[:, i].mean(axis=0))
               for i, value in enumerate(values)]
-    return Panel(f"({letter}) {name}", found.lengths, curves)
+    return Panel(f"({letter}) {name}", part.lengths, curves)
 
 
 def run(lab: Lab) -> Outcome:
     """Draw the figure."""
-    found, size = measure(lab), SIZES[lab.scale]
-    x = varied(found)
+    by_axis, size = measure(lab), SIZES[lab.scale]
+    x = varied(by_axis)
     plot = curve_figure("cot.fig3", "Error of in-context learning with the same model",
                         "Against the number of test examples; tau_o and rho_o are varied through tau and rho, and the "
                         "default is alpha' 0.8, tau 0.5, rho 0.8; dotted: the ideal majority vote.",
-                        [panel(letter, name, x[name], found[axis])
+                        [panel(letter, name, x[name], by_axis[axis])
                          for letter, (axis, name) in zip("ABC", NAMES.items(), strict=True)],
                         "test examples", "error", log_x=True, within=UNIT)
-    gap = max(float(np.abs(part.errors.icl - part.errors.vote_icl).mean(axis=0).max()) for part in found.values())
+    gap = max(float(np.abs(part.errors.icl - part.errors.vote_icl).mean(axis=0).max()) for part in by_axis.values())
     return Outcome(
         shown="Error of the same trained model when it sees only inputs and last outputs, and answers at once.",
         paper="More examples are needed when alpha', tau_o or rho_o is small.",
-        measured=f"So it is; the model is never further than {gap:.3f} from the ideal vote. Small alpha' is what tests "
-                 "the training: with many matching examples an untrained model does nearly as well (cot.icl).",
+        measured=f"This holds; the model's error is never further than {gap:.3f} from the ideal vote's. Only small "
+                 "alpha' tests the training: with many matching examples an untrained model does nearly as well "
+                 "(cot.icl).",
         plots=[plot], seeds=lab.seeds(size.seeds),
         settings={"training": to_json(a_run(size.steps)), "prompts": size.prompts})
 

@@ -1,4 +1,4 @@
-"""Settings of li2024cot, appendix E, and what it leaves open, filled in.
+"""Settings of li2024cot, appendix E, and our choices for what it leaves open.
 
 | given by the paper                                          | chosen here                                            |
 | ----------------------------------------------------------- | ------------------------------------------------------ |
@@ -6,7 +6,7 @@
 | rho .8, alpha' .8 unless varied; figure 4: tau_o .4,        | T 2,000, l_tr 20, xi .01; the matrices A_k             |
 | rho_o .1                                                    | (iclab.prompts.transitions)                            |
 
-The theorem has eta below 1; a step size of 1 does the same in ten times as many steps (tried).
+The theorem requires eta below 1; a step size of 1 gives the same result in ten times as many steps (we tried it).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from iclab.specs import replace
 from iclab.training import Run, Training
 
 SIZES = {"quick": Size(seeds=4, steps=400, prompts=300), "full": Size(seeds=8, steps=2_000, prompts=1_000)}
-"""Prompts are those of a test with up to 96 examples; `FEWER` of them where there are more."""
+"""`prompts` is for tests with up to 96 examples; longer tests use the fraction `FEWER` of it."""
 FEWER = 0.5
 TAU, RHO = 0.5, 0.8
 SHORT = (1, 2, 4, 8, 12, 16, 24, 32, 64, 96)
 """Numbers of examples at which errors are measured."""
 LONG = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-"""The same where many are needed."""
+"""The same, where many examples are needed."""
 
 
 def training_prompts(**changes: Any) -> Chain:
@@ -36,11 +36,11 @@ def training_prompts(**changes: Any) -> Chain:
 
 
 def default_test(training: Chain | None = None, **changes: Any) -> Chain:
-    """Test prompts: half as many new patterns in the span of those of training, noise 0.2, tau 0.5, rho 0.8."""
-    asked = chain_test(training or training_prompts(), **{"prompt_length": max(SHORT), **changes})
+    """Test prompts: new patterns in the span of the training ones, half as many; noise 0.2, tau 0.5, rho 0.8."""
+    test = chain_test(training or training_prompts(), **{"prompt_length": max(SHORT), **changes})
     if "transitions" in changes:
-        return asked
-    return replace(asked, transitions=weak_step(TAU, RHO, steps=asked.reasoning_steps, patterns=asked.patterns))
+        return test
+    return replace(test, transitions=weak_step(TAU, RHO, steps=test.reasoning_steps, patterns=test.patterns))
 
 
 def a_run(steps: int, *, reasoning_steps: int = 3, record_every: int = 50, **prompts: Any) -> Run:

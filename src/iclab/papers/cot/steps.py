@@ -1,9 +1,9 @@
 """Ours: longer chains. K from 2 to 6 steps, at equal tau and rho: errors, and what training costs.
 
-The theorem's bound on the iterations grows like K^3, its bound on the examples not at all. Cost: trainings are those of
-`cot.iterations`; tests about 10 s in 4 programs. Expect: at a fixed tau longer chains cost a chain of thought nothing:
-each of its steps errs less often. At K = 4 in-context learning is worse than the vote: 1 + 2 + 3 + 4 places on among 10
-patterns is back at the query, an answer that training never shows (see `cot.condition1`).
+The theorem's bound on the iterations grows like K^3, its bound on the examples not at all. Cost: no training beyond
+`cot.iterations`; tests about 10 s in 4 programs. Expect: at fixed tau longer chains cost a chain of thought nothing,
+because each step errs less often. At K = 4 in-context learning is worse than the vote: moving 1 + 2 + 3 + 4 places
+among 10 patterns leads back to the query, an answer that training never shows (see `cot.condition1`).
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from iclab.specs import to_json
 
 SHOWN = 8
 LENGTHS = {"quick": SHORT, "full": (4, SHOWN, 16, 32)}
-"""At the quick scale those for which there is a program already."""
+"""At the quick scale, the lengths whose program exists already."""
 
 
 def run(lab: Lab) -> Outcome:
     """Draw errors and iterations against K."""
     lengths = LENGTHS[lab.scale]
     chains, models = [int(k) for k in AXES[lab.scale]["K"]], trained(lab)
-    found = errors(lab, "steps", [
+    errors_by_chain = errors(lab, "steps", [
         asked(lab, models["K", k, 20], [default_test(run_at("K", k).prompts, prompt_length=max(lengths))], lengths)
         for k in chains])
     at = lengths.index(SHOWN)
 
     def curve(name: str, part: str, vote: str | None = None) -> Curve:
-        values = np.stack([getattr(one, part)[:, 0, at] for one in found], axis=1)
-        reference = None if vote is None else [getattr(one, vote)[:, 0, at].mean() for one in found]
+        values = np.stack([getattr(chain_errors, part)[:, 0, at] for chain_errors in errors_by_chain], axis=1)
+        reference = None if vote is None else [getattr(chain_errors, vote)[:, 0, at].mean()
+                                               for chain_errors in errors_by_chain]
         return Curve(name, values, vote=reference)
 
     counts = steps_to(models, lab.scale)["K"]
@@ -47,14 +48,15 @@ def run(lab: Lab) -> Outcome:
                         "dotted: the ideal majority vote.", panels, "K, steps of a chain", "",
                         share_y=False)
     parts = ("cot", "cot_answer", "vote", "icl", "vote_icl")
-    rows = [(k, *(f"{getattr(one, part)[:, 0, at].mean():.3f}" for part in parts), f"{counts[:, i].mean():.0f}")
-            for i, (k, one) in enumerate(zip(chains, found, strict=True))]
+    rows = [(k, *(f"{getattr(chain_errors, part)[:, 0, at].mean():.3f}" for part in parts),
+             f"{counts[:, i].mean():.0f}")
+            for i, (k, chain_errors) in enumerate(zip(chains, errors_by_chain, strict=True))]
     first, last = rows[0], rows[-1]
     patterns, places = default_test().patterns, {k: k * (k + 1) // 2 for k in chains}
-    trips = [(k, row) for k, row in zip(chains, rows, strict=True) if places[k] % patterns == 0]
+    round_trips = [(k, row) for k, row in zip(chains, rows, strict=True) if places[k] % patterns == 0]
     back = "".join(f" At K = {k} the whole chain leads back to the query ({places[k]} places among {patterns} "
-                   f"patterns), and ICL errs {row[4]} where the vote errs {row[5]}: it gives columns whose output is "
-                   "the query less attention (cot.condition1)." for k, row in trips)
+                   f"patterns), and ICL's error is {row[4]}, the vote's {row[5]}: ICL gives columns whose output is "
+                   "the query less attention (cot.condition1)." for k, row in round_trips)
     return Outcome(
         shown="What longer chains cost: errors at equal tau and rho, and iterations of training.",
         paper="Theorem 1 has K^3 in its bound on the iterations; theorem 2 has no K in its bound on the examples.",

@@ -1,4 +1,4 @@
-"""The trained models at which the entries look, and their errors."""
+"""The trained models that the entries share, and their errors."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from iclab.training.sgd import begin
 
 
 def models(lab: Lab) -> list[Trained]:
-    """All seeds of this scale, watched along training."""
+    """All seeds at this scale, probed during training."""
     size = SIZES[lab.scale]
     return lab.train(per_seed(a_run(size.steps, record_every=5), lab.seeds(size.seeds)), inside)
 
 
-def untrained(some: Sequence[Trained]) -> list[Trained]:
-    """The same models as they began."""
-    return [with_fields(trained, params=begin(trained.run).params) for trained in some]
+def untrained(trained_models: Sequence[Trained]) -> list[Trained]:
+    """The same models with their initial parameters."""
+    return [with_fields(trained, params=begin(trained.run).params) for trained in trained_models]
 
 
 def prompts_for(lab: Lab, lengths: Sequence[int]) -> int:
-    """How many prompts a model is tested on at this scale: fewer where they are long."""
+    """Prompts per test at this scale: fewer where they are long."""
     return int(SIZES[lab.scale].prompts * (1.0 if max(lengths) <= max(SHORT) else FEWER))
 
 
-def asked(lab: Lab, some: Sequence[Trained], tests: Sequence[Chain], lengths: Sequence[int]) -> Asked:
-    """Some models on some tests, with as many prompts as the scale allows."""
-    return Asked(some, tests, tuple(lengths), prompts_for(lab, lengths))
+def asked(lab: Lab, trained_models: Sequence[Trained], tests: Sequence[Chain], lengths: Sequence[int]) -> Asked:
+    """A request to test the models, with this scale's number of prompts."""
+    return Asked(trained_models, tests, tuple(lengths), prompts_for(lab, lengths))
 
 
 def errors(lab: Lab, name: str, parts: Sequence[Asked]) -> list[ChainErrors]:
-    """Errors of all parts, measured once; `name` tells apart what was done to the models."""
+    """Errors of all parts, measured once; `name` distinguishes changes made to the models after training."""
     def compute() -> list[Any]:
-        return [[values.tolist() for values in found] for found in all_chain_errors(parts)]
+        return [[values.tolist() for values in part_errors] for part_errors in all_chain_errors(parts)]
 
     ingredients = [[[trained.run for trained in part.models], list(part.tests), list(part.lengths), part.prompts]
                    for part in parts]
-    return [ChainErrors(*(np.array(values) for values in found))
-            for found in lab.store.recall(f"cot-{name}", ingredients, compute)]
+    return [ChainErrors(*(np.array(values) for values in part_errors))
+            for part_errors in lab.store.recall(f"cot-{name}", ingredients, compute)]

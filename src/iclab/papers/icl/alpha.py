@@ -1,9 +1,9 @@
-"""Claim `icl.alpha`: training prompts and iterations that are needed as fewer examples are decisive (figure 6).
+"""Claim `icl.alpha`: training prompt length and iterations needed as fewer examples are decisive (figure 6).
 
 Rule, written before the run. T is the first step at which the training loss, averaged over 5 steps, is at most 0.2;
-needed l_tr is the number of training examples at which the loss at the end of 400 steps is 0.1, between two lengths by
-their logarithms. The exponents of alpha must lie within 0.35 of the theorem's -2/3 and -1. Beside the verdict: T for
-other step sizes, starting values and loss targets, and what short training prompts cost on the test.
+the needed l_tr is the number of training examples at which the loss after 400 steps is 0.1, interpolated between
+lengths on a log scale. The exponents of alpha must lie within 0.35 of the theorem's -2/3 and -1. Reported but not
+judged: T for other step sizes, initial scales and loss targets, and the test error after training on short prompts.
 Cost: 128 short trainings in 6 programs, about 35 s.
 Expect: T -.71, steeper for small delta (-.85 at .05) and flatter for large (-.56 at .2); l_tr about -1.1.
 """
@@ -24,7 +24,7 @@ from iclab.papers.icl.iterations import steps_law
 from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.papers.powers import HEADER, FittedLaw, fit_law, law_panel, power_checks, power_row, said
 from iclab.probes import UNIT, seed_interval
-from iclab.probes.context import needed_examples
+from iclab.probes.by_length import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.runs.sweep import Sweep
 from iclab.specs import replace, to_json
@@ -33,10 +33,10 @@ from iclab.training import Run, Trained
 
 FRACTIONS = {"quick": (0.4, 0.8), "full": (0.4, 0.5, 0.6, 0.8, 1.0)}
 SHORT = {"quick": (0.4, 0.8), "full": (0.3, 0.4, 0.6, 0.8)}
-"""Decisive fractions whose training prompts are shortened."""
+"""Decisive fractions at which the training length is varied."""
 LENGTHS = {"quick": (4, 14), "full": (3, 5, 8, 14, 24)}
 OTHERS = {"quick": (), "full": ((0.05, 0.5), (0.2, 0.5), (0.13, 0.25), (0.13, 1.0))}
-"""Starting value delta and step size eta beside the setting that is judged."""
+"""Other pairs of initial scale delta and step size eta, reported but not judged."""
 JUDGED = (0.13, 0.5)
 TARGETS = (0.5, 0.2, 0.1)
 TARGET, LOSS = 0.2, 0.1
@@ -55,7 +55,7 @@ def iterations(trained: Trained, test: Any = None, seed: int = 0) -> dict[str, f
 
 
 def a_run(decisive: float, length: int, steps: int, setting: Setting = JUDGED, record_every: int = 5) -> Run:
-    """Training at one decisive fraction, length, starting value and step size."""
+    """The training run for one decisive fraction, prompt length, initial scale and step size."""
     delta, rate = setting
     run = one_layer_run(decisive, steps)
     return replace(run, model=replace(run.model, init_scale=delta), prompts=replace(run.prompts, prompt_length=length),
@@ -64,7 +64,7 @@ def a_run(decisive: float, length: int, steps: int, setting: Setting = JUDGED, r
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured: steps by setting and loss target, final losses and test errors by length."""
+    """The measurements: steps by setting and loss target, final losses and test errors by length."""
 
     steps: dict[tuple[Setting, float], Float[np.ndarray, "seeds fractions"]]
     losses: Float[np.ndarray, "seeds fractions lengths"]
@@ -74,39 +74,43 @@ class Found:
 
     @property
     def needed(self) -> Float[np.ndarray, "seeds fractions"]:
-        """Training examples at which the last loss is small."""
+        """Training examples at which the final loss falls to `LOSS`."""
         return needed_examples(self.lengths, self.losses, LOSS)
 
 
 def measure(lab: Lab) -> Found:
-    """Train everything."""
+    """Train all runs and measure them."""
     seeds, fractions, short, lengths = (lab.seeds(SEEDS[lab.scale]), FRACTIONS[lab.scale], SHORT[lab.scale],
                                         LENGTHS[lab.scale])
     settings = (JUDGED, *OTHERS[lab.scale])
-    timed = [a_run(fraction, 20, STEPS["iterations"], setting) for setting in settings for fraction in fractions]
-    cut = [a_run(fraction, length, STEPS["length"], record_every=50) for fraction in short for length in lengths]
+    step_runs = [a_run(fraction, 20, STEPS["iterations"], setting)
+                 for setting in settings for fraction in fractions]
+    length_runs = [a_run(fraction, length, STEPS["length"], record_every=50)
+                   for fraction in short for length in lengths]
 
     def points(runs: list[Run]) -> list[dict[str, Any]]:
         return [{"model": run.model, "prompts": run.prompts, "training": run.training} for run in runs]
 
-    steps = lab.sweep(Sweep(settings=points(timed), seeds=seeds, measure=(iterations,), name="icl.alpha.steps"))
-    ends = lab.sweep(Sweep(settings=points(cut), seeds=seeds, test=in_domain(), measure=("loss", "error"),
-                           prompts=PROMPTS, name="icl.alpha.lengths"))
+    steps_sweep = lab.sweep(Sweep(settings=points(step_runs), seeds=seeds, measure=(iterations,),
+                                  name="icl.alpha.steps"))
+    length_sweep = lab.sweep(Sweep(settings=points(length_runs), seeds=seeds, test=in_domain(),
+                                   measure=("loss", "error"), prompts=PROMPTS, name="icl.alpha.lengths"))
 
     def column(frame: Any, name: str, *shape: int) -> np.ndarray:
         return np.moveaxis(np.array(frame[name].to_list(), float).reshape(*shape, len(seeds)), -1, 0)
 
-    found = {target: column(steps.frame, f"T at {target:g}", len(settings), len(fractions)) for target in TARGETS}
-    return Found({(setting, target): values[:, i] for target, values in found.items()
+    steps_by_target = {target: column(steps_sweep.frame, f"T at {target:g}", len(settings), len(fractions))
+                       for target in TARGETS}
+    return Found({(setting, target): values[:, i] for target, values in steps_by_target.items()
                   for i, setting in enumerate(settings)},
-                 column(ends.frame, "loss", len(short), len(lengths)),
-                 column(ends.frame, "error", len(short), len(lengths)), lengths,
-                 [*steps.frame["run"].to_list(), *ends.frame["run"].to_list()])
+                 column(length_sweep.frame, "loss", len(short), len(lengths)),
+                 column(length_sweep.frame, "error", len(short), len(lengths)), lengths,
+                 [*steps_sweep.frame["run"].to_list(), *length_sweep.frame["run"].to_list()])
 
 
-def checks(found: Found, scale: str) -> list[Check]:
-    """The rule above; and that every setting gets so far."""
-    steps, needed = found.steps[JUDGED, TARGET], found.needed
+def checks(results: Found, scale: str) -> list[Check]:
+    """The rule above, and that T and l_tr exist in every setting."""
+    steps, needed = results.steps[JUDGED, TARGET], results.needed
     reached = np.isfinite(np.concatenate([steps, needed], axis=1)).mean(axis=1)
     return [Check.of("share of settings in which T and l_tr exist", seed_interval(reached, within=UNIT), ">=",
                      1.0),
@@ -114,53 +118,53 @@ def checks(found: Found, scale: str) -> list[Check]:
             *power_checks("exponent of alpha in l_tr (theorem -1)", exponent(SHORT[scale], needed), THEORY["l_tr"])]
 
 
-def length_law(found: Found, lab: Lab) -> FittedLaw:
-    """The theorem's law of the training length, fitted."""
+def length_law(results: Found, lab: Lab) -> FittedLaw:
+    """The theorem's law for the training length, fitted."""
     orders = [TRAINING_LENGTH.order(a_run(fraction, 20, 1), None) for fraction in SHORT[lab.scale]]
-    return fit_law(TRAINING_LENGTH, {"alpha": orders}, {"alpha": found.needed}, lab)
+    return fit_law(TRAINING_LENGTH, {"alpha": orders}, {"alpha": results.needed}, lab)
 
 
-def figure(found: Found, name: str, lab: Lab) -> Plot:
-    """Figure 6: training prompts and iterations that are needed, against alpha."""
-    law, steps = length_law(found, lab), steps_law(lab, measure_steps(lab)[0])
+def figure(results: Found, name: str, lab: Lab) -> Plot:
+    """Figure 6: training examples and iterations needed, against alpha."""
+    law, steps = length_law(results, lab), steps_law(lab, measure_steps(lab)[0])
     expected = steps.along(ITERATIONS.order(a_run(fraction, 20, 1), None) for fraction in FRACTIONS[lab.scale])
     x = "alpha, fraction of decisive training examples"
     return curve_figure(name, "Training examples and iterations needed, against the decisive fraction",
                         f"Dashed: {law.words} {steps.words} The latter was fitted in {ITERATIONS.entry}, where alpha "
                         "is not varied.",
-                        [law_panel("training examples", SHORT[lab.scale], {"softmax": found.needed},
+                        [law_panel("training examples", SHORT[lab.scale], {"softmax": results.needed},
                                    law.line("alpha"), x),
-                         law_panel("iterations", FRACTIONS[lab.scale], {"softmax": found.steps[JUDGED, TARGET]},
+                         law_panel("iterations", FRACTIONS[lab.scale], {"softmax": results.steps[JUDGED, TARGET]},
                                    expected, x)], "", "", log_x=True, log_y=True, share_y=False)
 
 
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
-    found, scale = measure(lab), lab.scale
-    judged = checks(found, scale)
+    results, scale = measure(lab), lab.scale
+    judged = checks(results, scale)
     rows = [(f"delta {setting[0]:g}, eta {setting[1]:g}, loss {target:g}",
              *power_row("T", FRACTIONS[scale], values, THEORY["T"])) for (setting, target), values in
-            found.steps.items()]
+            results.steps.items()]
     rows.append((f"delta {JUDGED[0]:g}, eta {JUDGED[1]:g}, loss {LOSS:g}",
-                 *power_row("l_tr", SHORT[scale], found.needed, THEORY["l_tr"])))
+                 *power_row("l_tr", SHORT[scale], results.needed, THEORY["l_tr"])))
     claim = Claim(id="icl.alpha", statement=STATEMENT, place="li2024icl, theorem 3.3, figure 6", checks=judged,
                   conditions=theorem33_conditions(a_run(0.8, 20, STEPS["iterations"]), in_domain()),
                   settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"])), "loss": TARGET},
-                  seeds=lab.seeds(SEEDS[scale]), runs=found.runs, scale=scale)
-    steps = [exponent(FRACTIONS[scale], values).mean for values in found.steps.values()]
-    shortest = found.errors[:, :, 0].mean(axis=0)
+                  seeds=lab.seeds(SEEDS[scale]), runs=results.runs, scale=scale)
+    steps = [exponent(FRACTIONS[scale], values).mean for values in results.steps.values()]
+    shortest = results.errors[:, :, 0].mean(axis=0)
     return Outcome(
-        shown="Each check with its interval, and the exponent for every starting value, step size and loss target.",
-        paper="The required training length is linear in 1 / alpha, the required number of iterations in "
+        shown="Each check with its interval, and the exponent for every initial scale, step size and loss target.",
+        paper="The required training length grows like 1 / alpha, the required number of iterations like "
               "alpha^(-2/3).",
-        measured=f"Verdict: {claim.verdict}. Exponent in T "
-                 f"{said(exponent(FRACTIONS[scale], found.steps[JUDGED, TARGET]))}; over all settings of the table it "
-                 f"runs from {min(steps):.2f} to {max(steps):.2f}, most of all with delta. Exponent in l_tr "
-                 f"{said(exponent(SHORT[scale], found.needed))}, for the training loss: a prompt without an example of "
-                 f"the query's pattern cannot be answered. The test asks for less: with {found.lengths[0]} training "
-                 f"examples the error on unseen tasks is at most {shortest.max():.3f}.",
+        measured=f"Verdict: {claim.verdict}. Exponent of alpha in T: "
+                 f"{said(exponent(FRACTIONS[scale], results.steps[JUDGED, TARGET]))}; across the settings in the table "
+                 f"it ranges from {min(steps):.2f} to {max(steps):.2f}, mainly with delta. Exponent in l_tr: "
+                 f"{said(exponent(SHORT[scale], results.needed))}, for the training loss, because a prompt without an "
+                 "example of the query's pattern cannot be answered. A small test error needs fewer: with "
+                 f"{results.lengths[0]} training examples the error on unseen tasks is at most {shortest.max():.3f}.",
         tables=[Table("icl.alpha", "Exponents of alpha", ("setting", *HEADER), rows)], claim=claim, seeds=claim.seeds,
-        settings=claim.settings, constants=length_law(found, lab).constants)
+        settings=claim.settings, constants=length_law(results, lab).constants)
 
 
 ENTRY = Entry("icl.alpha", "claim", "Training prompts and iterations as fewer examples are decisive",

@@ -1,7 +1,8 @@
-"""Claim `icl.attention`: attention gathers on the examples that share the query's pattern (figure 2 B).
+"""Claim `icl.attention`: attention concentrates on the examples that share the query's pattern (figure 2 B).
 
-Rule, set after a first look at training: at its end at least 0.8 of the attention, in and out of domain (a = b = 0.64),
-decisive fraction 0.6. (The corollary has it tend to 1.) Cost: none of its own. Expect: .99 in domain, .89 out.
+Rule, set after a first look at training: after training at least 0.8 of the attention is on these examples, in and out
+of domain (a = b = 0.64), at decisive fraction 0.6. (By the corollary it tends to 1.) Cost: no extra training.
+Expect: .99 in domain, .89 out of domain.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from iclab.runs.store import run_id
 from iclab.specs import to_json
 
 SHARE = 0.8
-STATEMENT = "After training attention rests on the context examples with the query's pattern, in and out of domain."
+STATEMENT = "After training, attention lies on the context examples with the query's pattern, in and out of domain."
 
 
 def checks(shares: dict[str, Float[np.ndarray, " seeds"]]) -> list[Check]:
@@ -37,12 +38,12 @@ def run(lab: Lab) -> Outcome:
                   settings={"training": to_json(one_layer_run(0.6, SIZES[lab.scale].steps))},
                   seeds=lab.seeds(len(models)), runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     return Outcome(
-        shown="Each check with a 95 % interval over seeds; the curves are figure 2.",
+        shown="Each check with a 95 % interval over seeds; figure 2 shows the curves.",
         paper="The attention on examples with the query's pattern tends to 1.",
         measured=f"Verdict: {claim.verdict}. From {shares['in domain'][:, 0].mean():.2f} before training it rises to "
                  f"{shares['in domain'][:, -1].mean():.3f} in domain and {shares['out of domain'][:, -1].mean():.3f} "
                  "out of domain.", claim=claim, seeds=claim.seeds, settings=claim.settings)
 
 
-ENTRY = Entry("icl.attention", "claim", "Attention gathers on the query's pattern",
+ENTRY = Entry("icl.attention", "claim", "Attention concentrates on the query's pattern",
               "li2024icl, corollary 4.3, figure 2 (B)", run)

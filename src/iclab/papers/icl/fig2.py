@@ -1,6 +1,6 @@
-"""Figure 2: inside the one-layer Transformer along training: norms (A), attention (B), neurons (C, D).
+"""Figure 2: inside the one-layer Transformer during training: norms (A), attention (B), neurons (C, D).
 
-Cost: none of its own.
+Cost: no extra training.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def run(lab: Lab) -> Outcome:
     """Draw the figure."""
     models = one_layer_models(lab, 0.6)
     steps = [0, *models[0].steps.tolist()]
-    norms = [Panel(f"(A) {letter}, out of domain", steps, [
-        Curve("whole", along(models, f"{letter} norm/out of domain")),
-        Curve("along its pattern", along(models, f"{letter} along its pattern/out of domain"))])
-        for letter in ("query", "key")]
+    norms = [Panel(f"(A) {vector}, out of domain", steps, [
+        Curve("whole", along(models, f"{vector} norm/out of domain")),
+        Curve("along its pattern", along(models, f"{vector} along its pattern/out of domain"))])
+        for vector in ("query", "key")]
     shares = {name: along(models, f"attention/{name}") for name in PLACES}
     attention = Panel("(B) attention on the query's pattern", steps, [Curve(name, values)
                                                                       for name, values in shares.items()], within=UNIT)
-    training = curve_figure("icl.fig2.training", "Norms and attention along training",
-                            "Decisive fraction 0.6; (A) mean norms of W_Q p_query and W_K p_i and of their parts along "
-                            "the token's own pattern; (B) the query's attention on examples of its pattern.",
-                            [*norms, attention], "training step", "", share_y=False)
+    training_plot = curve_figure("icl.fig2.training", "Norms and attention during training",
+                                 "Decisive fraction 0.6; (A) mean norms of W_Q p_query and W_K p_i and of their parts "
+                                 "along the token's pattern; (B) the query's attention on examples with its pattern.",
+                                 [*norms, attention], "training step", "", share_y=False)
     parts = {name: along(models, name)[:, -1] for name in ("norm x", "norm y", "cosine x", "cosine y")}
     neurons = parts["norm x"].shape[1]
     order = np.argsort(np.hypot(parts["norm x"], parts["norm y"]), axis=1)
@@ -42,24 +42,27 @@ def run(lab: Lab) -> Outcome:
 
     cosines = bucketed(parts["cosine x"])
     tenths = [100 * (i + 0.5) / BUCKETS for i in range(BUCKETS)]
-    inside = curve_figure("icl.fig2.neurons", "Neurons after training, from the smallest to the largest",
-                          "Means over tenths of the neurons, sorted by the norm of their row of W_O W_V: (C) the part "
-                          "that reads inputs, (D) the part that reads labels, with the sign of the output weight.",
-                          [Panel("(C) inputs", tenths, [Curve("norm", bucketed(parts["norm x"])),
-                                                        Curve("cosine with the mean pattern", cosines)]),
-                           Panel("(D) labels", tenths, [Curve("norm", bucketed(parts["norm y"])),
-                                                        Curve("cosine with +-q", bucketed(parts["cosine y"] * sign))])],
-                          "percentile of the neurons' norms", "")
+    neuron_plot = curve_figure("icl.fig2.neurons", "Neurons after training, from the smallest to the largest",
+                               "Means over tenths of the neurons, sorted by the norm of their row of W_O W_V: (C) the "
+                               "part that reads inputs, (D) the part that reads labels, with the sign of the output "
+                               "weight.",
+                               [Panel("(C) inputs", tenths, [
+                                   Curve("norm", bucketed(parts["norm x"])),
+                                   Curve("cosine with the mean pattern", cosines)]),
+                                Panel("(D) labels", tenths, [
+                                    Curve("norm", bucketed(parts["norm y"])),
+                                    Curve("cosine with +-q", bucketed(parts["cosine y"] * sign))])],
+                               "percentile of the neurons' norms", "")
     return Outcome(
-        shown="How queries and keys grow along training, where attention goes, and what the neurons of the MLP read.",
-        paper="Norms grow along the relevant patterns, attention gathers on the query's pattern, and all but a few "
-              "neurons turn towards the mean pattern and towards q or -q.",
+        shown="How queries and keys grow during training, where attention goes, and what the neurons of the MLP read.",
+        paper="Norms grow along the relevant patterns, attention concentrates on the query's pattern, and all but a "
+              "few neurons turn towards the mean pattern and towards q or -q.",
         measured=f"Attention on the query's pattern rises from {shares['in domain'][:, 0].mean():.2f} to "
                  f"{shares['in domain'][:, -1].mean():.3f} in domain and {shares['out of domain'][:, -1].mean():.3f} "
-                 f"out of it. The smallest tenth of the neurons has a cosine of {cosines[:, 0].mean():.2f} with the "
-                 f"mean pattern, the largest {cosines[:, -1].mean():.2f}. It agrees with the paper, but for the norms "
-                 "of whole queries: irrelevant patterns keep a share in them.",
-        plots=[training, inside], seeds=lab.seeds(len(models)), settings={"training": to_json(models[0].run)})
+                 f"out of domain. The smallest tenth of the neurons has a cosine of {cosines[:, 0].mean():.2f} with "
+                 f"the mean pattern, the largest {cosines[:, -1].mean():.2f}. This agrees with the paper except for "
+                 "the norms of whole queries, which still contain irrelevant patterns.",
+        plots=[training_plot, neuron_plot], seeds=lab.seeds(len(models)), settings={"training": to_json(models[0].run)})
 
 
-ENTRY = Entry("icl.fig2", "figure", "Inside the one-layer Transformer along training", "li2024icl, figure 2", run)
+ENTRY = Entry("icl.fig2", "figure", "Inside the one-layer Transformer during training", "li2024icl, figure 2", run)

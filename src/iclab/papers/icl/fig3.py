@@ -1,7 +1,7 @@
 """Figure 3: GPT-2 out of domain against the coefficient sum S1 (A) and the number of test examples (B).
 
-Drawn twice: with the paper's K' = 5, and with irrelevant patterns no larger than in training. Cost: none of its own
-beyond `icl.ood` and `icl.context`.
+Drawn twice: with the paper's K' = 5, and with irrelevant patterns no larger than in training. Cost: none beyond
+`icl.ood` and `icl.context`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def drawn(lab: Lab, name: str, by_sum: ood.Errors) -> Plot:
 
 def run(lab: Lab) -> Outcome:
     """Draw the figure."""
-    found = ood.measure(lab, "gpt2", tuple(SCALES.values()))
+    by_scale = ood.measure(lab, "gpt2", tuple(SCALES.values()))
     size = GPT2_SIZES[lab.scale]
     return Outcome(
         shown="Error of GPT-2 on patterns that never occurred in training, and how many examples it needs.",
-        paper="The error is below 0.01 when S1 >= 1; with fewer decisive examples more of them are needed.",
-        measured=f"At K' = 5, {found[0].said()}: it does not come near 0, with no setting that we tried (example 7). "
-                 f"At K' = 0.5, {found[1].said()}: then it does, without a step at 1. Fewer decisive examples ask for "
-                 "more examples in both.",
-        plots=[drawn(lab, name, part) for name, part in zip(SCALES, found, strict=True)],
+        paper="The error is below 0.01 when S1 >= 1; the fewer examples are decisive, the more are needed.",
+        measured=f"At K' = 5, {by_scale[0].said()}: it comes nowhere near 0 in any setting we tried (example 7). At "
+                 f"K' = 0.5, {by_scale[1].said()}: it reaches about 0, without a step at 1. Fewer decisive examples "
+                 "require more examples in both.",
+        plots=[drawn(lab, name, part) for name, part in zip(SCALES, by_scale, strict=True)],
         seeds=lab.seeds(size.seeds), settings={"training": to_json(gpt2_run(size.steps)), "prompts": size.prompts})
 
 
-ENTRY = Entry("icl.fig3", "figure", "GPT-2 out of domain, and the number of its test examples", "li2024icl, figure 3",
+ENTRY = Entry("icl.fig3", "figure", "GPT-2 out of domain, and how many test examples it needs", "li2024icl, figure 3",
               run)

@@ -22,19 +22,19 @@ def run(lab: Lab) -> Outcome:
                     floor=[information_floor(WHERE[where](fraction, prompt_length=n)) for n in lengths])
               for where in WHERE for fraction in reversed(FRACTIONS)]
     plot = curve_figure("icl.fig4", "The Transformer and classical learners fitted on the context",
-                        "Error against the number of context examples; each learner is fitted anew on every prompt.",
+                        "Error against the number of context examples; each learner is refitted on every prompt.",
                         panels, "context examples", "error", within=UNIT)
 
-    def said(fraction: float) -> str:
-        found = errors["out of domain", fraction, JUDGED]
-        others = [values.mean() for name, values in found.items() if name != ICL]
-        return f"{found[ICL].mean():.3f} against {min(others):.3f} to {max(others):.3f} at {fraction:g}"
+    def comparison(fraction: float) -> str:
+        by_learner = errors["out of domain", fraction, JUDGED]
+        others = [values.mean() for name, values in by_learner.items() if name != ICL]
+        return f"{by_learner[ICL].mean():.3f} against {min(others):.3f} to {max(others):.3f} at {fraction:g}"
 
     return Outcome(
         shown="Error of the trained Transformer, and of five learners that see the context examples alone.",
-        paper="(A) With decisive fraction 0.8 in-context learning has no significant advantage; (B) with 0.6 it needs "
-              "the fewest examples.",
-        measured=f"Out of domain with {JUDGED} examples: {said(0.8)}, {said(0.6)}.", plots=[plot],
+        paper="(A) With decisive fraction 0.8, in-context learning has no significant advantage; (B) with 0.6, it "
+              "needs the fewest examples.",
+        measured=f"Out of domain with {JUDGED} examples: {comparison(0.8)}, {comparison(0.6)}.", plots=[plot],
         seeds=lab.seeds(SEEDS[lab.scale]), settings=settings(lab))
 
 

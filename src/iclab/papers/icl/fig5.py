@@ -20,31 +20,32 @@ NAMES = {"small": "smallest first", "large": "largest first", "random": "random"
 
 def run(lab: Lab) -> Outcome:
     """Draw the figure."""
-    found, norms, size = measure(lab), sorted_norms(lab), SIZES[lab.scale]
+    results, norms, size = measure(lab), sorted_norms(lab), SIZES[lab.scale]
 
     def curves(values: np.ndarray) -> list[Curve]:
         return [Curve(NAMES[order], values[i, :, :, 0].T) for i, order in enumerate(ORDERS)]
 
-    pruned, floor = "fraction of neurons pruned", [information_floor(out_of_domain(TESTED[0]))] * len(RATES)
-    large = found.error[ORDERS.index("large")]
+    x_label, floor = "fraction of neurons pruned", [information_floor(out_of_domain(TESTED[0]))] * len(RATES)
+    large = results.error[ORDERS.index("large")]
     plot = curve_figure(
         "icl.fig5", "Pruning the MLP, out of domain",
         "(A) error and hinge loss against the fraction of neurons pruned, decisive fraction 0.6, and the sorted norms "
         "of the rows of W_O W_V; (B) error, largest neurons first, by the decisive fraction at test.",
-        [Panel("(A) error", RATES, curves(found.error), floor=floor, x_label=pruned, within=UNIT),
-         Panel("(A) hinge loss", RATES, curves(found.hinge), x_label=pruned),
+        [Panel("(A) error", RATES, curves(results.error), floor=floor, x_label=x_label, within=UNIT),
+         Panel("(A) hinge loss", RATES, curves(results.hinge), x_label=x_label),
          Panel("(A) norm of a neuron's row", list(range(norms.shape[1])), [Curve("softmax", norms)],
                x_label="neuron, sorted"),
          Panel("(B) error, largest first", RATES, [Curve(f"alpha' = {fraction:g}", large[:, :, i].T)
-                                                  for i, fraction in enumerate(TESTED)], x_label=pruned,
+                                                  for i, fraction in enumerate(TESTED)], x_label=x_label,
                within=UNIT)],
         "", "", share_y=False)
     at = RATES.index(0.7)
     return Outcome(
-        shown="What is lost as neurons are pruned, smallest, largest or random ones first.",
+        shown="What pruning neurons costs: smallest first, largest first, or in random order.",
         paper="Nothing up to about 15 %, the share of small neurons, then more and more; less with a larger alpha'.",
-        measured=f"The hinge loss does so; the error does not move before {100 * 0.5:.0f} %. With 70 % pruned, largest "
-                 f"first, it is {large[at, :, 0].mean():.3f} at alpha' = 0.6 and {large[at, :, 1].mean():.3f} at 0.8.",
+        measured=f"The hinge loss does this; the error does not change below {100 * 0.5:.0f} %. With 70 % pruned, "
+                 f"largest first, it is {large[at, :, 0].mean():.3f} at alpha' = 0.6 and "
+                 f"{large[at, :, 1].mean():.3f} at 0.8.",
         plots=[plot], seeds=lab.seeds(size.seeds),
         settings={"training": to_json(one_layer_run(TESTED[0], size.steps)), "prompts": PROMPTS[lab.scale]})
 

@@ -1,4 +1,4 @@
-"""Figure 6: training prompts and iterations that are needed, against alpha. Cost: none beyond `icl.alpha`."""
+"""Figure 6: training examples and iterations needed, against alpha. Cost: none beyond `icl.alpha`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from iclab.specs import to_json
 
 def run(lab: Lab) -> Outcome:
     """Draw the figure."""
-    found = measure(lab)
-    steps, needed = found.steps[JUDGED, TARGET].mean(axis=0), found.needed.mean(axis=0)
+    results = measure(lab)
+    steps, needed = results.steps[JUDGED, TARGET].mean(axis=0), results.needed.mean(axis=0)
     return Outcome(
-        shown="How many examples a training prompt needs for a small training loss, and how many iterations.",
+        shown="How many examples per training prompt and how many iterations a small training loss needs.",
         paper="Both grow as fewer examples are decisive, like 1 / alpha and alpha^(-2/3).",
         measured=f"Training examples from {needed[-1]:.1f} to {needed[0]:.1f}, iterations from {steps[-1]:.0f} "
                  f"(alpha {FRACTIONS[lab.scale][-1]:g}) to {steps[0]:.0f} (alpha {FRACTIONS[lab.scale][0]:g}).",
-        plots=[figure(found, "icl.fig6", lab)], seeds=lab.seeds(SEEDS[lab.scale]),
+        plots=[figure(results, "icl.fig6", lab)], seeds=lab.seeds(SEEDS[lab.scale]),
         settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"]))})
 
 
-ENTRY = Entry("icl.fig6", "figure", "Training prompts and iterations needed", "li2024icl, figure 6", run)
+ENTRY = Entry("icl.fig6", "figure", "Training examples and iterations needed", "li2024icl, figure 6", run)

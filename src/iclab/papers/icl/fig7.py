@@ -1,4 +1,4 @@
-"""Figure 7: error on tasks that were not trained, against the number that were. Cost: none beyond `icl.tasks`."""
+"""Figure 7: error on unseen tasks, against the number of training tasks. Cost: none beyond `icl.tasks`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def run(lab: Lab) -> Outcome:
     """Draw the figure."""
     errors, patterns = measure(lab), PATTERNS[lab.scale]
     curves = {M1: np.stack([errors[M1, f"{M1 + away} cyclic"] for away in AWAY], 1) for M1 in patterns}
-    plot = curve_figure("icl.fig7", "Error on tasks that were not trained, against the number that were",
-                        "The first M1 tasks of the cyclic family show every pattern with both labels; one less does "
-                        "not.",
+    plot = curve_figure("icl.fig7", "Error on unseen tasks, against the number of training tasks",
+                        "The first M1 tasks of the cyclic family show every pattern with both labels; one task "
+                        "fewer does not.",
                         [Panel(f"M1 = {M1}", [M1 + away for away in AWAY], [Curve("softmax", values)],
                                floor=[information_floor(test_of(M1, ()))] * len(AWAY))
                          for M1, values in curves.items()], "training tasks", "error", within=UNIT)
-    said = "; ".join(f"M1 = {M1}: {values[:, 0].mean():.3f} with {M1 - 1} tasks, {values[:, 1].mean():.4f} with {M1}"
-                     for M1, values in curves.items())
+    errors_text = "; ".join(f"M1 = {M1}: {values[:, 0].mean():.3f} with {M1 - 1} tasks, {values[:, 1].mean():.4f} with "
+                            f"{M1}" for M1, values in curves.items())
     return Outcome(
         shown="Error on all in-domain tasks outside the training set, as tasks are added to it.",
         paper="The error is significant with fewer than M1 training tasks and about 0 from M1 on.",
-        measured=f"{said}. It agrees.", plots=[plot], seeds=lab.seeds(SEEDS[lab.scale]),
+        measured=f"{errors_text}. This agrees with the paper.", plots=[plot], seeds=lab.seeds(SEEDS[lab.scale]),
         settings={"training": to_json(trained_models(lab)[0].run)})
 
 

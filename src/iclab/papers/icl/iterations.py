@@ -2,9 +2,11 @@
 
 Rule, written before the run. T is the first step at which the training loss, averaged over 5 steps, is at most 0.2;
 one setting is varied at a time and log T is regressed on its logarithm. The exponents must lie within 0.35 of the
-theorem's: M1^1 (its sqrt(log M1) is left out) beta^(-2/3) eta^-1. Beside the verdict: beta with |q| = beta.
+theorem's: M1^1 (its sqrt(log M1) is omitted), beta^(-2/3), eta^-1. Reported but not judged: beta with
+|q| = beta.
 Cost: 60 short trainings in 4 programs, about 15 s.
-Expect: M1 .39, beta -1.6, eta -.94; with |q| = beta, -2.5: T falls faster with beta, and grows slower with M1.
+Expect: M1 .39, beta -1.6 (-2.5 with |q| = beta), eta -.94: T falls faster with beta, and grows more slowly with M1,
+than the theorem says.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ AXES: dict[str, dict[str, tuple[float, ...]]] = {
 }
 THEORY = {**EXPONENTS, "beta = |q|": EXPONENTS["beta"]}
 BESIDE = ("beta = |q|",)
-"""Measured, not judged."""
+"""Measured but not judged."""
 SEEDS = {"quick": 4, "full": 4}
 STEPS = 400
 DIMENSION = 30
@@ -45,7 +47,7 @@ def iterations(trained: Trained, test: Any = None, seed: int = 0) -> float:
 
 
 def a_run(axis: str, value: float) -> Run:
-    """The base setting with one thing changed."""
+    """The base setting with one value changed."""
     run = one_layer_run(0.8, STEPS)
     model, prompts, training = run.model, run.prompts, replace(run.training, record_every=5)
     if axis == "M1":
@@ -60,7 +62,7 @@ def a_run(axis: str, value: float) -> Run:
 
 
 def checks(counts: dict[str, Counts], scale: str) -> list[Check]:
-    """The rule above; and that every run reaches the target."""
+    """The rule above, and that every run reaches the target."""
     reached = np.mean([np.isfinite(values).mean(axis=1) for values in counts.values()], axis=0)
     judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached, within=UNIT), ">=",
                        1.0)]
@@ -77,13 +79,13 @@ def measure(lab: Lab) -> tuple[dict[str, Counts], list[str]]:
 
 
 def steps_law(lab: Lab, counts: dict[str, Counts]) -> FittedLaw:
-    """The theorem's law of the iterations, fitted."""
+    """The theorem's law for the iterations, fitted."""
     return fit_law(ITERATIONS, {axis: [ITERATIONS.order(a_run(axis, value), None) for value in values]
                                 for axis, values in AXES[lab.scale].items() if axis not in BESIDE}, counts, lab)
 
 
 def run(lab: Lab) -> Outcome:
-    """Judge the claim, draw the power laws."""
+    """Judge the claim and draw the power laws."""
     axes, seeds = AXES[lab.scale], lab.seeds(SEEDS[lab.scale])
     counts, runs = measure(lab)
     judged, law = checks(counts, lab.scale), steps_law(lab, counts)
@@ -99,11 +101,11 @@ def run(lab: Lab) -> Outcome:
     rows = [power_row(axis, axes[axis], values, THEORY[axis]) for axis, values in counts.items()]
     return Outcome(
         shown="How many iterations bring the training loss down to 0.2, one setting varied at a time.",
-        paper="T grows like M1 / eta and falls like beta^(-2/3); up to constants, as an order.",
+        paper="T grows like M1 / eta and falls like beta^(-2/3), up to constants.",
         measured=f"Verdict: {claim.verdict}. Measured: "
-                 + ", ".join(f"{name} {found} {interval} (theorem {theory})" for name, theory, found, interval in rows)
-                 + ". The theorem's T is enough, and eta is as it says; but larger patterns help much more, and more "
-                   "patterns cost less, than its order says.",
+                 + ", ".join(f"{name} {value} {interval} (theorem {theory})" for name, theory, value, interval in rows)
+                 + ". The theorem's T is enough, and eta enters as it says; but larger patterns help much more, and "
+                   "more patterns cost less, than it says.",
         plots=[plot], tables=[Table("icl.iterations", "Exponents, with bootstrap intervals over seeds", HEADER, rows)],
         claim=claim, seeds=seeds, settings=claim.settings, constants=law.constants)
 

@@ -1,8 +1,8 @@
-"""Claim `icl.neurons`: large neurons read the mean of the relevant patterns, and the label with their own sign.
+"""Claim `icl.neurons`: large neurons read the mean relevant pattern, and the label with their output weight's sign.
 
-Rule, written before the run: of the half of the neurons with the largest rows of W_O W_V, at the end of training, the
-mean cosine of the label part with +-q (the sign of the neuron's output weight) is at least 0.95, and the median cosine
-of the input part with the mean pattern at least 0.8. Cost: none of its own. Expect: .998 and .91.
+Rule, written before the run: after training, over the half of the neurons with the largest rows of W_O W_V, the mean
+cosine of the label part with +-q (the sign of the neuron's output weight) is at least 0.95, and the median cosine of
+the input part with the mean pattern is at least 0.8. Cost: no extra training. Expect: .998 and .91.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from iclab.specs import to_json
 
 LABEL_COSINE, PATTERN_COSINE = 0.95, 0.8
 COSINES = (-1.0, 1.0)
-STATEMENT = ("After training the large neurons point along the mean relevant pattern, and along +q or -q by the sign "
-             "of their output weight.")
+STATEMENT = ("After training the large neurons point along the mean relevant pattern, and along +q or -q according to "
+             "the sign of their output weight.")
 Parts = dict[str, Float[np.ndarray, "seeds neurons"]]
 
 
@@ -57,11 +57,11 @@ def run(lab: Lab) -> Outcome:
                   seeds=lab.seeds(len(models)), runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     label, pattern = angles(before)
     return Outcome(
-        shown="Each check with a 95 % interval over seeds; the neurons are drawn in figure 2.",
+        shown="Each check with a 95 % interval over seeds; figure 2 shows the neurons.",
         paper="Except for some neurons, the input part of a neuron grows towards the mean pattern and its label part "
               "towards q or -q.",
-        measured=f"Verdict: {claim.verdict}. Of the larger half of the neurons the label part has a cosine of "
-                 f"{judged[0].measured:.3f} with +-q (before training {label.mean():.2f}), the input part one of "
+        measured=f"Verdict: {claim.verdict}. In the larger half of the neurons the label part has a cosine of "
+                 f"{judged[0].measured:.3f} with +-q (before training {label.mean():.2f}), the input part a cosine of "
                  f"{judged[1].measured:.2f} with the mean pattern (before {pattern.mean():.2f}).",
         claim=claim, seeds=claim.seeds, settings=claim.settings)
 

@@ -1,8 +1,8 @@
-"""Claim `icl.norms`: queries and keys grow along the relevant patterns, and little else is left of them (figure 2 A).
+"""Claim `icl.norms`: queries and keys grow along the relevant patterns until these dominate (figure 2 A).
 
-Rule: along training the part of W_Q p and of W_K p that lies along the token's own pattern at least doubles, in and out
-of domain; and at the end it is at least 0.9 of the whole. Test prompts have irrelevant patterns ten times as large as
-in training (K' 5). Cost: none of its own.
+Rule: during training the part of W_Q p and of W_K p along the token's pattern at least doubles, in and out of domain;
+and at the end it is at least 0.9 of the whole. Test prompts have irrelevant patterns ten times as large as in training
+(K' 5). Cost: no extra training.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from iclab.specs import to_json
 
 GROWTH, SHARE = 2.0, 0.9
 LETTERS = ("query", "key")
-STATEMENT = "Queries and keys grow along the relevant patterns until little else is left of them."
+STATEMENT = "Queries and keys grow along the relevant patterns until these dominate."
 Norms = dict[tuple[str, str], tuple[Float[np.ndarray, "seeds records"], Float[np.ndarray, "seeds records"]]]
 
 
 def checks(norms: Norms) -> list[Check]:
     """The rule above, on norms of the whole and of the part along the pattern."""
     judged = []
-    for (letter, place), (whole, part) in norms.items():
-        judged += [Check.of(f"{letter}, {place}: growth along its pattern", seed_interval(part[:, -1] / part[:, 0]),
+    for (vector, place), (whole, part) in norms.items():
+        judged += [Check.of(f"{vector}, {place}: growth along its pattern", seed_interval(part[:, -1] / part[:, 0]),
                             ">=", GROWTH),
-                   Check.of(f"{letter}, {place}: part along its pattern",
+                   Check.of(f"{vector}, {place}: part along its pattern",
                             seed_interval(part[:, -1] / whole[:, -1], within=UNIT), ">=", SHARE)]
     return judged
 
@@ -39,21 +39,21 @@ def checks(norms: Norms) -> list[Check]:
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
     models = one_layer_models(lab, 0.6)
-    norms: Norms = {(letter, place): (along(models, f"{letter} norm/{place}"),
-                                      along(models, f"{letter} along its pattern/{place}"))
-                    for letter in LETTERS for place in PLACES}
+    norms: Norms = {(vector, place): (along(models, f"{vector} norm/{place}"),
+                                      along(models, f"{vector} along its pattern/{place}"))
+                    for vector in LETTERS for place in PLACES}
     judged = checks(norms)
     claim = Claim(id="icl.norms", statement=STATEMENT, place="li2024icl, proposition 4.1, figure 2 (A)", checks=judged,
                   conditions=[], settings={"training": to_json(one_layer_run(0.6, SIZES[lab.scale].steps))},
                   seeds=lab.seeds(len(models)), runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     whole, part = norms["query", "in domain"]
     return Outcome(
-        shown="Each check with a 95 % interval over seeds; the curves are figure 2.",
-        paper="The norms grow along training, and that of the part along the relevant pattern is close to the whole.",
+        shown="Each check with a 95 % interval over seeds; figure 2 shows the curves.",
+        paper="The norms grow during training, and the part along the relevant pattern is close to the whole.",
         measured=f"Verdict: {claim.verdict}. In domain a query's part along its pattern grows from "
-                 f"{part[:, 0].mean():.2f} to {part[:, -1].mean():.2f} of a norm of {whole[:, -1].mean():.2f}. What is "
-                 "left over are irrelevant patterns: their weights stay where they began, but test prompts carry them "
-                 "up to five times as large as the relevant ones.",
+                 f"{part[:, 0].mean():.2f} to {part[:, -1].mean():.2f} of a norm of {whole[:, -1].mean():.2f}. The "
+                 "rest is irrelevant patterns: their weights stay at their initial values, but test prompts contain "
+                 "them up to five times as large as the relevant ones.",
         claim=claim, seeds=claim.seeds, settings=claim.settings)
 
 

@@ -1,13 +1,13 @@
-"""Settings of li2024icl, section 5, and what it leaves open, filled in.
+"""Settings of li2024icl, section 5, and our choices for what it leaves open.
 
 | given by the paper                                              | chosen here                                       |
 | --------------------------------------------------------------- | ------------------------------------------------- |
 | d_X = d_Y 30, M1 6, M2 24, beta 3, K .5, K' 5, l_tr 20, U = 1,  | eta .5, B 128, T 1,000, m 100, delta .13, |q| 3,   |
 | alpha .8 (.6 for pruning and figures 6, 7), m_a = m_b 60        | a = +-1/m                                         |
 
-GPT-2 (3 layers, 2 heads, U = 4 in the paper): vectors of 64, Adam up to 2e-3 (warmed up for 80 steps, then down to 0 as
-a cosine), gradients clipped at norm 1, B 32, T 800; at a constant 1e-3 every third seed errs on unseen tasks. Its
-prompts have at most 20 examples: positions are counted back from the query, and those beyond l_tr are never trained.
+GPT-2 (3 layers, 2 heads, U = 4 in the paper): vectors of 64, Adam up to 2e-3 (80 warm-up steps, then cosine decay to
+0), gradients clipped at norm 1, B 32, T 800; at a constant 1e-3 one seed in three errs on unseen tasks. Its prompts
+have at most 20 examples: positions are counted back from the query, and those beyond l_tr are never trained.
 
 Out of domain there are three patterns: mu1' = .3 (mu1 - mu2) + a mu5 + b mu6 with a + b = S1 and unit length, mu2' =
 (mu1 + mu2)/sqrt(2), mu3' = (mu3 + mu4)/sqrt(2).
@@ -32,7 +32,7 @@ GPT2_SIZES = {"quick": Size(seeds=2, steps=300, prompts=500), "full": Size(seeds
 GPT2_TASKS = 4
 """U: GPT-2 is trained on the first 24 tasks and tested on the other 6."""
 TRAINING_SCALE = 0.5
-"""K: irrelevant patterns in training; in the tests of the paper K' = 5."""
+"""K: scale of irrelevant patterns in training; the paper's tests use K' = 5."""
 LARGEST_SUM = float(np.sqrt(2 * 0.82))
 """S1 at a = b = 0.64."""
 
@@ -44,7 +44,7 @@ def training_prompts(decisive: float = 0.8, **changes: Any) -> Classification:
 
 
 def in_domain(decisive: float = 0.8, **changes: Any) -> Classification:
-    """Test prompts with the training patterns and the 24 tasks that were not trained."""
+    """Test prompts with the training patterns and the 24 unseen tasks."""
     return replace(training_prompts(decisive, irrelevant_scale=5.0, tasks="unseen:1"), **changes)
 
 
@@ -54,9 +54,9 @@ def out_of_domain(decisive: float = 0.8, total: float = LARGEST_SUM, **changes: 
 
 
 def new_patterns(total: float) -> Matrix:
-    """Rows of coefficients of mu1', mu2', mu3'; a and b solve a + b = S1, a^2 + b^2 = 0.82."""
-    apart = float(np.sqrt(max(2 * 0.82 - total**2, 0.0)))
-    a, b, r = (total + apart) / 2, (total - apart) / 2, float(np.sqrt(0.5))
+    """Coefficients of mu1', mu2', mu3', one row each; a and b solve a + b = S1, a^2 + b^2 = 0.82."""
+    difference = float(np.sqrt(max(2 * 0.82 - total**2, 0.0)))
+    a, b, r = (total + difference) / 2, (total - difference) / 2, float(np.sqrt(0.5))
     return ((0.3, -0.3, 0.0, 0.0, a, b), (r, r, 0.0, 0.0, 0.0, 0.0), (0.0, 0.0, r, r, 0.0, 0.0))
 
 

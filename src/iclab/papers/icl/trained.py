@@ -1,4 +1,4 @@
-"""The trained models at which the entries look."""
+"""The trained models that the entries share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FRACTIONS = (0.8, 0.6)
 
 
 def one_layer_models(lab: Lab, decisive: float) -> list[Trained]:
-    """All seeds of this scale, watched along training; who asks first has those of both decisive fractions trained."""
+    """All seeds at this scale, probed during training; the first caller trains both decisive fractions."""
     size = SIZES[lab.scale]
     seeds = lab.seeds(size.seeds)
     runs = [run for fraction in FRACTIONS for run in per_seed(one_layer_run(fraction, size.steps), seeds)]
@@ -20,6 +20,6 @@ def one_layer_models(lab: Lab, decisive: float) -> list[Trained]:
 
 
 def gpt2_models(lab: Lab) -> list[Trained]:
-    """GPT-2, all seeds of this scale."""
+    """GPT-2, all seeds at this scale."""
     size = GPT2_SIZES[lab.scale]
     return lab.train(per_seed(gpt2_run(size.steps), lab.seeds(size.seeds)))

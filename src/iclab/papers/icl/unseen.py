@@ -1,7 +1,7 @@
 """Claim `icl.unseen`: trained on M1 tasks that cover every pattern with both labels, the model solves all others.
 
-Rule, written before the run: at decisive fraction 0.8 and 20 examples the error on the 24 tasks that were not trained
-is at most 0.005. Cost: 16 trainings of 1,000 steps, about 8 s.
+Rule, written before the run: at decisive fraction 0.8 and 20 examples the error on the 24 unseen tasks is at most
+0.005. Cost: 16 trainings of 1,000 steps, about 8 s.
 Expect (full scale): below .0005.
 """
 
@@ -23,7 +23,7 @@ from iclab.theory.icl import theorem33_conditions
 FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0)
 JUDGED = 0.8
 ERROR_ALLOWED = 0.005
-STATEMENT = "Trained on 6 of 30 tasks the one-layer Transformer errs on none of the other 24."
+STATEMENT = "Trained on 6 of 30 tasks, the one-layer Transformer errs on none of the other 24."
 
 
 def checks(errors: Float[np.ndarray, " seeds"]) -> list[Check]:
@@ -47,7 +47,7 @@ def run(lab: Lab) -> Outcome:
                   settings={"training": to_json(one_layer_run(0.8, size.steps)), "test": to_json(in_domain()),
                             "prompts": size.prompts},
                   seeds=seeds, runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
-    plot = error_figure("icl.unseen", "Error on tasks that were not trained",
+    plot = error_figure("icl.unseen", "Error on unseen tasks",
                         "In-domain test prompts of 20 examples, irrelevant patterns ten times as large as in training.",
                         [Panel("unseen tasks", FRACTIONS, [Curve("softmax", errors)],
                                floor=[information_floor(test) for test in tests])],
@@ -57,8 +57,8 @@ def run(lab: Lab) -> Outcome:
               "of the task's patterns.",
         paper="Training on M1 tasks that cover every pattern with both labels gives zero error on all in-domain tasks.",
         measured=f"Verdict: {claim.verdict}. At decisive fraction 0.8 the error is {judged[0].measured:.5f} "
-                 f"[{max(judged[0].low, 0):.5f}, {judged[0].high:.5f}]; with fewer decisive examples it follows the "
-                 "information floor upwards.",
+                 f"[{max(judged[0].low, 0):.5f}, {judged[0].high:.5f}]; with fewer decisive examples it rises with "
+                 "the information floor.",
         plots=[plot], claim=claim, seeds=seeds, settings=claim.settings)
 
 

@@ -3,8 +3,8 @@
 Beyond the paper, which attacks with three fixed directions. The attacker poisons 30 % of the examples with one vector u
 and chooses it, the label rule and the placement: (a) inside theorem 2 (combinations of the training outliers with a
 coefficient sum of at least 0.3, norm between one and three times the training scale); (b) any combination of them, norm
-up to three times the training scale; (c) any direction at all, norm likewise. What was found at 30 % is then tried at
-other fractions. Cost: 24 searches of 9 rules and placements, about 12 s.
+up to three times the training scale; (c) any direction, same norm limit. The attacks found at 30 % are then tried at
+other fractions. Cost: 24 searches over 9 pairs of rule and placement, about 12 s.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EFFORT: dict[str, dict[str, int]] = {"quick": {"steps": 10, "starts": 2, "search
 
 
 def found(lab: Lab) -> dict[str, Any]:
-    """The worst attack of each budget on each model, its errors at every fraction; and the paper's attacks."""
+    """The worst attack per budget and model with its errors at every fraction; the errors of the paper's attacks."""
     seeds, effort = lab.seeds(SEEDS[lab.scale]), EFFORT[lab.scale]
     models = {name: one_layer_models(lab, name, len(seeds)) for name in MODELS}
 
@@ -61,24 +61,24 @@ def found(lab: Lab) -> dict[str, Any]:
                  for name in MODELS}
         return {"searched": searched, "paper": paper}
 
-    return lab.store.recall("mamba-attack", [[m.run for of in models.values() for m in of], effort, FRACTIONS,
+    return lab.store.recall("mamba-attack", [[m.run for trained in models.values() for m in trained], effort, FRACTIONS,
                                              [repr(budget) for budget in BUDGETS.values()]], compute)
 
 
 def run(lab: Lab) -> Outcome:
-    """Search, tabulate, draw."""
-    seeds, kept = lab.seeds(SEEDS[lab.scale]), found(lab)
+    """Search, tabulate and draw."""
+    seeds, results = lab.seeds(SEEDS[lab.scale]), found(lab)
 
     def attacks(budget: str, name: str) -> list[dict[str, Any]]:
-        return [kept["searched"][f"{budget}/{name}/{i}"] for i in range(len(seeds))]
+        return [results["searched"][f"{budget}/{name}/{i}"] for i in range(len(seeds))]
 
-    paper = {name: np.array(kept["paper"][name]).reshape(len(seeds), len(RULES), len(FRACTIONS)) for name in MODELS}
+    paper = {name: np.array(results["paper"][name]).reshape(len(seeds), len(RULES), len(FRACTIONS)) for name in MODELS}
     floor = [information_floor(attacked_prompts("flip", fraction)) for fraction in FRACTIONS]
     panels = [Panel("the paper's flip", FRACTIONS, [Curve(name, paper[name][:, 0]) for name in MODELS], floor=floor)]
     panels += [Panel(f"worst: {budget}", FRACTIONS,
                      [Curve(name, np.array([attack["errors"] for attack in attacks(budget, name)])) for name in MODELS],
                      floor=floor) for budget in BUDGETS]
-    plot = error_figure("mamba.attack", "The paper's attack and the worst that a search finds",
+    plot = error_figure("mamba.attack", "The paper's attack and the worst attack found by search",
                         "Error against the outlier fraction. The worst attack is searched at fraction "
                         f"{SEARCHED_AT:g} for each seed's model and measured on fresh prompts.", panels,
                         "outlier fraction at test")
@@ -93,11 +93,11 @@ def run(lab: Lab) -> Outcome:
         rows += [(NAMES[name], f"the paper's v', {rule}", interval(paper[name][:, i, at]), rule, "random",
                   f"{3 * SCALE:.1f}", "0.3 to 0.9") for i, rule in enumerate(RULES)]
         for budget in BUDGETS:
-            mine = attacks(budget, name)
-            rule, placement = (Counter(attack[key] for attack in mine).most_common(1)[0][0]
+            worst = attacks(budget, name)
+            rule, placement = (Counter(attack[key] for attack in worst).most_common(1)[0][0]
                                for key in ("rule", "placement"))
-            norm, total = (np.mean([attack[key] for attack in mine]) for key in ("norm", "sum"))
-            rows.append((NAMES[name], f"worst: {budget}", interval([attack["error"] for attack in mine]), rule,
+            norm, total = (np.mean([attack[key] for attack in worst]) for key in ("norm", "sum"))
+            rows.append((NAMES[name], f"worst: {budget}", interval([attack["error"] for attack in worst]), rule,
                          placement, f"{norm:.1f}", f"{total:.2f}"))
     table = Table("mamba.attack", f"Errors at outlier fraction {SEARCHED_AT:g}; rule and placement chosen most often, "
                   "mean norm and coefficient sum of u",
@@ -109,17 +109,17 @@ def run(lab: Lab) -> Outcome:
     inside, span, free = BUDGETS
     return Outcome(
         shown="Error of both one-layer models under the paper's attack and under the worst attack found by gradient "
-              "ascent over what poisoned inputs carry and by trying every label rule and placement.",
+              "ascent on the poisoning vector for every label rule and placement.",
         paper="Three unseen directions with coefficient sums 0.3 to 0.9 are tried; theorem 2 promises a small error "
-              "for all with a positive sum and at least the training scale.",
-        measured=f"At outlier fraction {SEARCHED_AT:g} the worst attack inside theorem 2 (sum at least 0.3) makes "
-                 f"Mamba err {mean(inside, 'mamba'):.2f}, any combination of the training outliers "
-                 f"{mean(span, 'mamba'):.2f}, where the paper's flip gives {paper['mamba'][:, 0, at].mean():.3f}; the "
-                 f"linear Transformer errs {mean(inside, 'linear'):.2f}, {mean(span, 'linear'):.2f} and, attacked from "
-                 f"any direction, {mean(free, 'linear'):.2f}. Mamba's gate is a lock that also opens: an outlier "
-                 "with a negative coefficient sum pushes it the other way, so that a poisoned example next to the "
-                 "query is let in whole and shuts out all clean ones behind it. The model without a gate cannot be "
-                 "opened.",
+              "for all directions with a positive sum and at least the training scale.",
+        measured=f"At outlier fraction {SEARCHED_AT:g} the worst attack inside theorem 2 (sum at least 0.3) raises "
+                 f"Mamba's error to {mean(inside, 'mamba'):.2f} and the worst combination of the training outliers to "
+                 f"{mean(span, 'mamba'):.2f}, while the paper's flip gives {paper['mamba'][:, 0, at].mean():.3f}; for "
+                 f"the linear Transformer the two give {mean(inside, 'linear'):.2f} and {mean(span, 'linear'):.2f}, "
+                 f"and the worst of all directions {mean(free, 'linear'):.2f}. Mamba's gate can be opened as well as "
+                 "shut: an outlier with a negative coefficient sum pushes it the other way, so that a poisoned example "
+                 "next to the query is let in fully and shuts out all clean ones behind it. Without a gate there is "
+                 "nothing to open.",
         plots=[plot], tables=[table], seeds=seeds,
         settings={"training": to_json(one_layer_run("mamba", SIZES[lab.scale].steps)),
                   "budgets": {name: repr(budget) for name, budget in BUDGETS.items()}, "effort": EFFORT[lab.scale]})

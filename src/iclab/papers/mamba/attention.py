@@ -2,8 +2,8 @@
 
 Rule, written before the run, for the three-layer Mamba on attacked test prompts: in each layer, at the end of training,
 the score mass on same-pattern examples is at least 1 (the corollary's constant order), that on the others at most a
-tenth of it (the corollary bounds it from above only), and the gap between them is larger than before training. Cost:
-none of its own.
+tenth of it (the corollary bounds it only from above), and the gap between them is larger than before training. Cost:
+no extra training.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import numpy as np
 from iclab.figures.plots import Curve, Panel, Plot, curve_figure
 from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
-from iclab.papers.mamba.deep import DEEP, LAYERS, deep_models, deep_run, mass_before
+from iclab.papers.mamba.deep import DEEP, LAYERS, deep_models, deep_run, mass_along
 from iclab.probes import seed_interval
 from iclab.runs.store import run_id
 from iclab.specs import to_json
-from iclab.training import Trained
-from iclab.training.sgd import begin
+from iclab.training import Trained, begin, probed
 
 LEAST, OTHER_SHARE = 1.0, 0.1
 SAID = ("The score mass on same-pattern examples grows to a constant order, that on the others stays below a bound, "
@@ -29,9 +28,8 @@ STATEMENT = "In every layer attention scores gather on the context examples that
 
 
 def masses_along(models: Sequence[Trained]) -> tuple[np.ndarray, np.ndarray]:
-    """Score mass on the same pattern and on others, before training and at every record: (seeds, 1 + records, layers).
-    """
-    before = [mass_before(m.run, begin(m.run).params) for m in models]
+    """Score mass on the same pattern and on others, initially and at every record: (seeds, 1 + records, layers)."""
+    before = [probed(mass_along, m.run, begin(m.run).params) for m in models]
     same, other = (np.stack([np.concatenate([[first[name]], (m.probes or {})[name]])
                              for m, first in zip(models, before, strict=True)]) for name in ("same", "other"))
     return same, other
@@ -55,11 +53,11 @@ def figure_outcome(lab: Lab, name: str, layers: Sequence[int]) -> Outcome:
     numbers = "; ".join(f"layer {layer + 1}: {same[:, 0, layer].mean():.1f} to {same[:, -1, layer].mean():.1f} on the "
                         f"same pattern, {other[:, 0, layer].mean():.1f} to {other[:, -1, layer].mean():.1f} on others"
                         for layer in layers)
-    return Outcome(shown="The sum of attention scores with the query, over examples of its own pattern and over all "
-                         "others, as training goes on; bands are 95 % intervals over seeds.",
+    return Outcome(shown="The sum of attention scores with the query, over examples with its pattern and over all "
+                         "others, along training; bands are 95 % intervals over seeds.",
                    paper=SAID, measured=f"From before training to its end, {numbers}. The others' mass becomes "
-                                        "negative: an example of the other pattern votes against its own label, which "
-                                        "with two patterns is a vote for the truth.",
+                                        "negative: an example of the other pattern votes against its label, which with "
+                                        "two patterns is a vote for the truth.",
                    plots=[mass_figure(name, models[0].steps.tolist(), same, other, layers)],
                    seeds=[int(m.run.init_seed) for m in models],
                    settings={"training": to_json(models[0].run)})

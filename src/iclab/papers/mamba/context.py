@@ -3,7 +3,7 @@
 Rule, written before the run, for the models of figure 2 under flip. n is the number of examples at which the error
 falls to 0.05. For the linear Transformer log(n / f) is regressed on log(1/2 - f), for Mamba log n on log(1 - f); the
 theorems' exponents are -2 and -1, and each measured exponent must lie within 0.5 of its theorem's.
-Cost: no training of its own, 80,000 test prompts of 320 examples and as many of 64, about 6 s.
+Cost: no extra training, 80,000 test prompts of 320 examples and as many of 64, about 6 s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iclab.papers.mamba.settings import SIZES, attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.papers.powers import fit_law, law_panel, power_checks
 from iclab.probes import UNIT, seed_interval
-from iclab.probes.context import context_errors, needed_examples
+from iclab.probes.by_length import context_errors, needed_examples
 from iclab.runs.store import run_id
 from iclab.specs import to_json
 from iclab.theory.mamba import EXAMPLES
@@ -29,7 +29,7 @@ from iclab.training import Trained
 LENGTHS = {"linear": (10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 100, 128, 160, 200, 256, 320),
            "mamba": (2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 26, 32, 40, 64)}
 FRACTIONS = {"linear": (0.3, 0.34, 0.37, 0.4, 0.42), "mamba": (0.5, 0.6, 0.7, 0.8, 0.85)}
-"""Near where each theorem's number grows without bound."""
+"""Close to where each theorem's number grows without bound."""
 EXPONENTS = {"linear": -2.0, "mamba": -1.0}
 TOLERANCE = 0.5
 NEEDED = 0.05
@@ -48,7 +48,7 @@ def measure(models: Sequence[Trained], seeds: Sequence[int], member: str, prompt
 
 
 def exponents(member: str, counts: Float[np.ndarray, "seeds fractions"]) -> Float[np.ndarray, " seeds"]:
-    """The exponent of each seed, by regression in logarithms."""
+    """Each seed's exponent, from a regression of logarithms."""
     f = np.array(FRACTIONS[member])
     x = np.log(0.5 - f) if member == "linear" else np.log(1 - f)
     y = np.log(counts / f) if member == "linear" else np.log(counts)
@@ -57,7 +57,7 @@ def exponents(member: str, counts: Float[np.ndarray, "seeds fractions"]) -> Floa
 
 
 def checks(counts: dict[str, Float[np.ndarray, "seeds fractions"]]) -> list[Check]:
-    """The rule above; and that the error falls to 0.05 at all."""
+    """The rule above, and that the error falls to 0.05."""
     judged = []
     for member, theory in EXPONENTS.items():
         reached = np.isfinite(counts[member]).mean(axis=1)
@@ -80,8 +80,8 @@ def run(lab: Lab) -> Outcome:
         def compute(models: list[Trained] = models, member: str = member) -> list:
             return measure(models, seeds, member, prompts).tolist()
 
-        kept = lab.store.recall("mamba-context", [[m.run for m in models], prompts], compute)
-        counts[member] = needed_examples(LENGTHS[member], np.array(kept), NEEDED)
+        errors = lab.store.recall("mamba-context", [[m.run for m in models], prompts], compute)
+        counts[member] = needed_examples(LENGTHS[member], np.array(errors), NEEDED)
     panels, laws = [], []
     for member, fractions in FRACTIONS.items():
         order = EXAMPLES[member].order
@@ -100,8 +100,8 @@ def run(lab: Lab) -> Outcome:
                                            "steps": size.steps}, seeds=seeds, runs=runs, scale=lab.scale)
     return Outcome(
         shown="How many context examples bring the error down to 0.05, against the fraction of flipped outliers.",
-        paper="The linear Transformer needs a number that grows without bound as the fraction nears 1/2, Mamba only as "
-              "it nears 1.",
+        paper="The number that the linear Transformer needs grows without bound as the fraction nears 1/2, Mamba's "
+              "only as it nears 1.",
         measured=f"Verdict: {claim.verdict}. Exponents: linear Transformer {judged[1].measured:.2f} "
                  f"[{judged[1].low:.2f}, {judged[1].high:.2f}] (theorem -2), Mamba {judged[4].measured:.2f} "
                  f"[{judged[4].low:.2f}, {judged[4].high:.2f}] (theorem -1). At f = 0.42 the linear Transformer needs "
@@ -111,5 +111,5 @@ def run(lab: Lab) -> Outcome:
         constants=[constant for law in laws for constant in law.constants])
 
 
-ENTRY = Entry("mamba.context", "claim", "Context examples needed as outliers become many",
+ENTRY = Entry("mamba.context", "claim", "Context examples needed as the outlier fraction grows",
               "li2025mamba, theorems 2 (d), 4 (d)", run)

@@ -1,8 +1,8 @@
-"""The three-layer models of section 4.2, at which figures 3 to 6 and table 1 look.
+"""The three-layer models of section 4.2, used by figures 3 to 6 and table 1.
 
 The paper gives p_a 0.4 and the depth. Chosen here: Adam 1e-3, B 32, T 2,000, U = 5, one gate for all channels; residual
-connections, and the linear Transformer's layers divided by the prompt length (without them the one does not train and
-the other diverges). A gate for every channel, as the paper writes it, trains as well and filters less.
+connections (training fails without them), and the linear Transformer's layers divided by the number of tokens (it
+diverges otherwise). A separate gate per channel, as the paper writes it, trains as well but filters less.
 Cost: 16 trainings, about 25 s.
 """
 
@@ -15,30 +15,28 @@ import jax
 from iclab.models import GatedAttention
 from iclab.papers.entries import Lab, Size, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, training_prompts
-from iclab.probes.errors import Drawn
 from iclab.probes.inside import masses
-from iclab.training import Run, Trained, Training
+from iclab.training import Run, Setup, Trained, Training
 
 LAYERS = 3
 MODELS = ("mamba", "linear")
 DEEP = {"quick": Size(seeds=4, steps=500, prompts=1_000), "full": Size(seeds=8, steps=2_000, prompts=2_000)}
 WATCHED = 200
-"""Test prompts on which the score mass is watched along training."""
+"""Number of test prompts on which the score mass is measured during training."""
 
 
 def deep_run(member: str, steps: int) -> Run:
-    """Training of a three-layer model."""
+    """The training run of a three-layer model."""
     return Run(model=GatedAttention(member=member, layers=LAYERS, normalise=member == "linear"),
                prompts=training_prompts(outlier_fraction=0.4),
                training=Training(steps=steps, batch_size=32, optimizer="adam", learning_rate=1e-3, record_every=100))
 
 
-def mass_along(run: Run, params: Any) -> dict[str, Any]:
+def mass_along(setup: Setup, params: Any) -> dict[str, Any]:
     """Probe: score mass in each layer on a fixed set of test prompts (figure 2's attack, outlier fraction 0.3)."""
     with jax.ensure_compile_time_eval():
-        prompts = attacked_prompts("flip", 0.3).sample(0, WATCHED)
-        batch = Drawn(*(getattr(prompts, name) for name in Drawn._fields))
-    same, other = masses(run.model, params, batch)
+        batch = attacked_prompts("flip", 0.3).sample(0, WATCHED)
+    same, other = masses(setup.model, params, batch)
     return {"same": same, "other": other}
 
 
@@ -48,9 +46,3 @@ def deep_models(lab: Lab) -> dict[str, list[Trained]]:
     seeds = lab.seeds(size.seeds)
     trained = lab.train([run for member in MODELS for run in per_seed(deep_run(member, size.steps), seeds)], mass_along)
     return {member: trained[i * len(seeds):(i + 1) * len(seeds)] for i, member in enumerate(MODELS)}
-
-
-@jax.jit
-def mass_before(run: Run, params: Any) -> dict[str, Any]:
-    """`mass_along` before the first step."""
-    return mass_along(run, params)

@@ -1,8 +1,8 @@
 """Claim `mamba.eq3`: the state recurrence of equation 1 is the gated linear attention of equation 3.
 
 Rule, written before the run: in double precision, for random weights and prompts, outputs and gradients of the two
-differ by at most 1e-10 of their size. Equation 1 is written out here as the paper has it (A = -I, zero-order hold,
-a softplus step), so that the two sides share no code. Cost: a few seconds.
+differ by at most 1e-10 of their size. Equation 1 is written out here as in the paper (A = -I, zero-order hold, a
+softplus step), so that the two sides share no code. Cost: a few seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import training_prompts
 from iclab.probes import seed_interval
-from iclab.specs import to_json
+from iclab.specs import lower, to_json
 
 ALLOWED = 1e-10
 SEEDS = 5
@@ -54,10 +54,10 @@ def differences(seed: int, member: str = "mamba") -> tuple[float, float]:
         columns = jnp.asarray(random.normal(size=(8, TOKENS, DIMENSION + 1)))
         columns = columns.at[:, :, -1].set(jnp.where(jnp.arange(TOKENS) < TOKENS - 1, jnp.sign(columns[:, :, -1]), 0.0))
 
-        mine = _equation3(model, params, columns)
-        theirs = _equation1(params, columns)
+        attention = _equation3(lower(model), params, columns)
+        recurrence = _equation1(params, columns)
         return tuple(max(_relative(a, b) for a, b in zip(jax.tree.leaves(x), jax.tree.leaves(y), strict=True))
-                     for x, y in zip(mine, theirs, strict=True))  # type: ignore[return-value]
+                     for x, y in zip(attention, recurrence, strict=True))  # type: ignore[return-value]
 
 
 @jax.jit
@@ -77,17 +77,17 @@ def _relative(a: Any, b: Any) -> float:
     return float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-300)) if a.size else 0.0
 
 
-def checks(found: Float[np.ndarray, "seeds 2"]) -> list[Check]:
+def checks(by_seed: Float[np.ndarray, "seeds 2"]) -> list[Check]:
     """The rule above."""
-    return [Check.of(f"largest relative difference of {name}", seed_interval(found[:, i]), "<=", ALLOWED)
+    return [Check.of(f"largest relative difference of {name}", seed_interval(by_seed[:, i]), "<=", ALLOWED)
             for i, name in enumerate(("outputs", "gradients"))]
 
 
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
     seeds = lab.seeds(SEEDS)
-    found = lab.store.recall("mamba-eq3", seeds, lambda: [differences(seed) for seed in seeds])
-    judged = checks(np.array(found))
+    by_seed = lab.store.recall("mamba-eq3", seeds, lambda: [differences(seed) for seed in seeds])
+    judged = checks(np.array(by_seed))
     claim = Claim(id="mamba.eq3", statement=STATEMENT, place="li2025mamba, eqs. 1, 3", checks=judged, conditions=[],
                   settings={"prompts": to_json(training_prompts())}, seeds=seeds, runs=[], scale=lab.scale,
                   notes=["With the paper's starting state h_0 = U equation 3 would be false; h_0 = 0 is meant."])

@@ -1,4 +1,4 @@
-"""Figure 2: error of one-layer Mamba and the linear Transformer against the outlier fraction, three label rules.
+"""Figure 2: error of one-layer Mamba and the linear Transformer against the outlier fraction, for three label rules.
 
 Cost: 16 trainings of 10,000 steps, 8 of 4,000, and 10 million test prompts, about 45 s on 2 cores.
 Expect (full scale): Mamba at 0.8 about .012 / .006 / .006 (flip / target / random), floor .0058; the linear Transformer
@@ -19,7 +19,7 @@ NAMES = {"flip": "label flipping", "target": "targeted labelling", "random": "ra
 
 
 def run(lab: Lab) -> Outcome:
-    """Draw the figure as the paper has it, then the two questions it leaves open."""
+    """Draw the paper's figure, then the two questions it leaves open."""
     result = measure(lab)
     size, test = SIZES[lab.scale], attacked_prompts("flip", 0.5)
 
@@ -31,33 +31,34 @@ def run(lab: Lab) -> Outcome:
 
     plots = [
         error_figure("mamba.fig2.paper", VARIANTS["paper"],
-                     "As in the paper's figure 2; test outliers are three times as large as in training (it does not "
-                     "say). Below the vertical lines the theorems promise a small error of the linear Transformer (4) "
-                     "and of Mamba (2).",
+                     "As in the paper's figure 2; test outliers are three times as large as in training (the paper "
+                     "gives no scale). Left of the vertical lines the theorems promise a small error for the linear "
+                     "Transformer (4) and for Mamba (2).",
                      [panel(f"({letter}) {NAMES[rule]}", "paper", index)
                       for index, (letter, rule) in enumerate(zip("ABC", RULES, strict=True))],
                      "outlier fraction at test"),
         error_figure("mamba.fig2.beside", "What the figure leaves open, under flip",
-                     "Left: test outliers only as large as in training: one of the three unseen directions barely "
-                     "moves the gate, and flipped examples get through. Right: trained on U = 1 shift (6 of 30 tasks), "
-                     "tested on all: unseen tasks keep an error even without outliers.",
+                     "Left: test outliers only as large as in training; one of the three unseen directions barely "
+                     "moves the gate, so flipped examples get through. Right: trained on U = 1 shift (6 of 30 tasks), "
+                     "tested on all; unseen tasks keep an error even without outliers.",
                      [panel(VARIANTS[variant], variant) for variant in ("same_scale", "few_tasks")],
                      "outlier fraction at test")]
 
-    def said(variant: str, model: str, rule: str, fraction: float) -> str:
+    def error_at(variant: str, model: str, rule: str, fraction: float) -> str:
         interval = seed_interval(result.at(variant, model, rule, fraction), within=UNIT)
         return f"{interval.mean:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
 
     floor = result.floor[FRACTIONS.index(0.8)]
     measured = (
-        f"At outlier fraction 0.8 Mamba errs {said('paper', 'mamba', 'flip', 0.8)} (flip), "
-        f"{said('paper', 'mamba', 'target', 0.8)} (target), {said('paper', 'mamba', 'random', 0.8)} (random); no blind "
-        f"learner can do better than {floor:.4f}. Under flip that is "
-        f"{'above' if result.at('paper', 'mamba', 'flip', 0.8).mean() > 0.01 else 'below'} the paper's 0.01, at 0.7 it "
-        f"is {said('paper', 'mamba', 'flip', 0.7)}. The linear Transformer errs {said('paper', 'linear', 'flip', 0.6)} "
-        f"at 0.6 under flip, {said('paper', 'linear', 'random', 0.6)} under random labels: only flipping breaks it. "
-        f"With test outliers no larger than in training Mamba errs {said('same_scale', 'mamba', 'flip', 0.8)} at 0.8 "
-        f"under flip; trained on 6 tasks it errs {said('few_tasks', 'mamba', 'flip', 0.0)} without any outlier.")
+        f"At outlier fraction 0.8 Mamba's error is {error_at('paper', 'mamba', 'flip', 0.8)} (flip), "
+        f"{error_at('paper', 'mamba', 'target', 0.8)} (target), {error_at('paper', 'mamba', 'random', 0.8)} (random); "
+        f"a learner that knows neither the label rule nor the task family cannot get below {floor:.4f}. Under flip "
+        f"Mamba is {'above' if result.at('paper', 'mamba', 'flip', 0.8).mean() > 0.01 else 'below'} the paper's 0.01; "
+        f"at 0.7 its error is {error_at('paper', 'mamba', 'flip', 0.7)}. The linear Transformer's error at 0.6 is "
+        f"{error_at('paper', 'linear', 'flip', 0.6)} under flip and {error_at('paper', 'linear', 'random', 0.6)} under "
+        f"random labels: only flipping breaks it. With test outliers no larger than in training Mamba's error at 0.8 "
+        f"under flip is {error_at('same_scale', 'mamba', 'flip', 0.8)}; trained on 6 tasks its error without outliers "
+        f"is {error_at('few_tasks', 'mamba', 'flip', 0.0)}.")
     return Outcome(
         shown="Error on fresh prompts against the fraction of poisoned examples; bands are 95 % intervals over seeds, "
               "the dotted line is the information floor and the dashed one the Bayes predictor.",

@@ -1,4 +1,4 @@
-"""Figure 3: score mass in the first layer of the three-layer Mamba along training. Cost: none of its own."""
+"""Figure 3: score mass in the first layer of the three-layer Mamba along training. Cost: no extra training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 4: gates by position in the first layer of the three-layer Mamba. Cost: none of its own."""
+"""Figure 4: gates by position in the first layer of the three-layer Mamba. Cost: no extra training."""
 
 from __future__ import annotations
 

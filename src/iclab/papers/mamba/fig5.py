@@ -1,4 +1,7 @@
-"""Figure 5: score mass in the second and third layer of the three-layer Mamba along training. Cost: none of its own."""
+"""Figure 5: score mass in the second and third layers of the three-layer Mamba along training.
+
+Cost: no extra training.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +14,5 @@ def run(lab: Lab) -> Outcome:
     return figure_outcome(lab, "mamba.fig5", (1, 2))
 
 
-ENTRY = Entry("mamba.fig5", "figure", "Score mass along training, second and third layer", "li2025mamba, figure 5", run,
-              aliases=("workshop.fig4",))
+ENTRY = Entry("mamba.fig5", "figure", "Score mass along training, second and third layers", "li2025mamba, figure 5",
+              run, aliases=("workshop.fig4",))

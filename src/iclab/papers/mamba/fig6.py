@@ -1,11 +1,11 @@
-"""Figure 6: gates by position in the second and third layer of the three-layer Mamba. Cost: none of its own."""
+"""Figure 6: gates by position in the second and third layers of the three-layer Mamba. Cost: no extra training."""
 
 from __future__ import annotations
 
 from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.gate import figure_outcome
 
-TITLE = "Gates by position, second and third layer"
+TITLE = "Gates by position, second and third layers"
 
 
 def run(lab: Lab) -> Outcome:

@@ -1,9 +1,9 @@
 """Claim `mamba.gate`: gates shut poisoned examples out, and those of clean ones decay geometrically with distance.
 
 Rule, written before the run, at outlier fraction 0.3, test outliers three times the training scale, for the one-layer
-Mamba of figure 2 (of which the corollary speaks) and for each layer of the three-layer one (of which the figures do):
-the mean gate of poisoned examples is at most a quarter of that of clean ones, over the nearest 8 places; and a
-geometric law explains at least 0.9 of the variance of the clean gates' logarithms. Cost: a few seconds.
+Mamba of figure 2 (the corollary's model) and for each layer of the three-layer one (the figures' model): over the
+nearest 8 positions the mean gate of poisoned examples is at most a quarter of that of clean ones; and a geometric law
+explains at least 0.9 of the variance of the clean gates' logarithms. Cost: a few seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FRACTION = 0.3
 NEAREST = 8
 SHARE_ALLOWED, EXPLAINED = 0.25, 0.9
 TEST = attacked_prompts("flip", FRACTION)
-SAID = ("In every layer the gates of examples with an outlier are very small; those of clean ones decay about "
+SAID = ("In every layer the gates of examples with an outlier are very small; those of clean ones decay roughly "
         "exponentially with the distance from the query.")
 STATEMENT = ("Gates of poisoned examples are near 0; those of clean examples decay geometrically with their distance "
              "from the query.")
@@ -39,7 +39,7 @@ STATEMENT = ("Gates of poisoned examples are near 0; those of clean examples dec
 
 @dataclass(frozen=True)
 class Profile:
-    """Gates of one layer, nearest example first, a row a seed."""
+    """Gates of one layer, nearest example first, one row per seed."""
 
     name: str
     clean: Float[np.ndarray, "seeds examples"]
@@ -47,33 +47,33 @@ class Profile:
 
     @property
     def share(self) -> Interval:
-        """Mean gate of poisoned over that of clean examples, at the nearest places."""
+        """Mean gate of poisoned examples divided by that of clean ones, at the nearest positions."""
         near = slice(None, NEAREST)
         return seed_interval(np.nanmean(self.poisoned[:, near], axis=1) / self.clean[:, near].mean(axis=1))
 
     @property
     def ratio(self) -> Interval:
-        """Gate of a clean example over that of the next nearer one, by the fitted law."""
+        """Fitted ratio of a clean example's gate to that of the next nearer one."""
         return seed_interval([fit_decay(row).ratio for row in self.clean])
 
     @property
     def explained(self) -> Interval:
-        """How much of the logarithms' variance the geometric law explains."""
+        """Share of the variance of the log gates that the geometric law explains."""
         return seed_interval([fit_decay(row).explained for row in self.clean], within=UNIT)
 
 
 def profiles(lab: Lab, shallow: Sequence[Trained], deep: Sequence[Trained]) -> list[Profile]:
-    """The one-layer model's gates and those of the three layers."""
+    """Gate profiles of the one-layer model and of each of the three layers."""
     prompts = DEEP[lab.scale].prompts
 
     def compute() -> list[list]:
         parts = [gate_profiles(models, TEST, count=prompts, seeds=lab.seeds(len(models))) for models in (shallow, deep)]
         return [[gates.tolist() for gates in part] for part in parts]
 
-    kept = lab.store.recall("mamba-gates", [[m.run for m in (*shallow, *deep)], TEST, prompts], compute)
+    gates_by_depth = lab.store.recall("mamba-gates", [[m.run for m in (*shallow, *deep)], TEST, prompts], compute)
     names = [["one layer"], [f"layer {i + 1} of {LAYERS}" for i in range(LAYERS)]]
     return [Profile(name, np.array(clean)[:, i], np.array(poisoned)[:, i])
-            for (clean, poisoned), of in zip(kept, names, strict=True) for i, name in enumerate(of)]
+            for (clean, poisoned), layers in zip(gates_by_depth, names, strict=True) for i, name in enumerate(layers)]
 
 
 def measure(lab: Lab) -> tuple[list[Profile], list[Trained]]:
@@ -83,68 +83,68 @@ def measure(lab: Lab) -> tuple[list[Profile], list[Trained]]:
     return profiles(lab, shallow, deep), [*shallow, *deep]
 
 
-def bars(name: str, title: str, shown: Sequence[Profile]) -> Plot:
+def bars(name: str, title: str, layers: Sequence[Profile]) -> Plot:
     """Gates by position, as in figures 4 and 6."""
     panels = []
-    for profile in shown:
+    for profile in layers:
         fit = fit_decay(profile.clean.mean(axis=0))
         panels.append(Bars(profile.name, profile.clean, profile.poisoned, fit.at(profile.clean.shape[1]),
                            f"{fit.first:.2f} x {fit.ratio:.2f}^(distance - 1)"))
-    return gate_figure(name, title, "Mean gate seen from the query at each position, flip at outlier fraction "
+    return gate_figure(name, title, "Mean gate seen from the query at each position, under flip at outlier fraction "
                        f"{FRACTION:g}, test outliers three times the training scale; whiskers are 95 % intervals over "
                        "seeds, the dashed line is the geometric law fitted to clean examples.", panels)
 
 
-def said(shown: Sequence[Profile]) -> str:
+def said(layers: Sequence[Profile]) -> str:
     """Shares and ratios in words."""
     return "; ".join(f"{profile.name.capitalize()}: poisoned gates are {profile.share.mean:.2f} "
-                     f"[{profile.share.low:.2f}, {profile.share.high:.2f}] of clean ones, ratio of the decay "
+                     f"[{profile.share.low:.2f}, {profile.share.high:.2f}] of clean ones, decay ratio "
                      f"{profile.ratio.mean:.2f}"
-                     for profile in shown)
+                     for profile in layers)
 
 
 def figure_outcome(lab: Lab, name: str, title: str, layers: Sequence[int]) -> Outcome:
     """Figure 4 or 6."""
-    found, models = measure(lab)
-    shown = [found[1 + layer] for layer in layers]
+    measured, models = measure(lab)
+    selected = [measured[1 + layer] for layer in layers]
     return Outcome(shown="Gate values by position in the prompt, without (green) and with (red) an outlier, and the "
                          "fitted geometric decay.", paper=SAID,
-                   measured=f"{said(shown)}. Clean gates do decay geometrically. How far a layer shuts outliers out "
-                            "differs from layer to layer and from seed to seed: what one layer lets in another stops.",
-                   plots=[bars(name, title, shown)], seeds=lab.seeds(DEEP[lab.scale].seeds),
+                   measured=f"{said(selected)}. Clean gates do decay geometrically. How strongly a layer shuts "
+                            "outliers out varies with the layer and the seed: what one lets in, another stops.",
+                   plots=[bars(name, title, selected)], seeds=lab.seeds(DEEP[lab.scale].seeds),
                    settings={"training": to_json(models[-1].run), "test": to_json(TEST)})
 
 
-def checks(found: Sequence[Profile]) -> list[Check]:
+def checks(layers: Sequence[Profile]) -> list[Check]:
     """The rule above."""
-    return [check for profile in found for check in (
+    return [check for profile in layers for check in (
         Check.of(f"{profile.name}: gate of poisoned over clean examples", profile.share, "<=", SHARE_ALLOWED),
         Check.of(f"{profile.name}: variance explained by a geometric decay", profile.explained, ">=", EXPLAINED))]
 
 
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
-    found, models = measure(lab)
-    judged = checks(found)
-    best = np.min([np.nanmean(p.poisoned[:, :NEAREST], axis=1) / p.clean[:, :NEAREST].mean(axis=1) for p in found[1:]],
-                  axis=0)
+    layers, models = measure(lab)
+    judged = checks(layers)
+    best = np.min([np.nanmean(p.poisoned[:, :NEAREST], axis=1) / p.clean[:, :NEAREST].mean(axis=1)
+                   for p in layers[1:]], axis=0)
     table = Table("mamba.gate", "Gates at outlier fraction 0.3: mean over seeds [95 % interval]",
                   ("layer", "poisoned / clean", "decay ratio", "R^2 of the decay"),
                   [(p.name, *(f"{i.mean:.2f} [{i.low:.2f}, {i.high:.2f}]" for i in (p.share, p.ratio, p.explained)))
-                   for p in found])
+                   for p in layers])
     claim = Claim(id="mamba.gate", statement=STATEMENT, place="li2025mamba, corollary 2, figures 4, 6", checks=judged,
                   conditions=[], settings={"test": to_json(TEST), "three layers": to_json(models[-1].run)},
                   seeds=lab.seeds(DEEP[lab.scale].seeds), runs=[str(run_id(m.run)) for m in models], scale=lab.scale,
                   notes=[f"The layer that filters most differs from seed to seed: taking each seed's best layer, "
                          f"poisoned gates are {best.mean():.2f} of clean ones.",
-                         "The corollary speaks of one layer; that every one of three layers filters is what the "
-                         "figures show of one trained model."])
+                         "The corollary covers one layer; that each of three layers filters is what the figures show "
+                         "for one trained model."])
     return Outcome(shown="Each check with a 95 % interval over seeds, for the one-layer Mamba and each layer of the "
                          "three-layer one; the bars of the latter are figures 4 and 6.", paper=SAID,
-                   measured=f"Verdict: {claim.verdict}. {said(found)}. In the one-layer model the corollary is visible "
-                            "as it stands. Three layers divide the work: a layer may let outliers in if another stops "
-                            f"them; each seed's best layer keeps {best.mean():.2f} of a clean gate for them.",
-                   plots=[bars("mamba.gate", "Gates of the one-layer Mamba", found[:1])], tables=[table], claim=claim,
+                   measured=f"Verdict: {claim.verdict}. {said(layers)}. The one-layer model shows the corollary as "
+                            "stated. Three layers divide the work: a layer may let outliers in if another stops them; "
+                            f"in each seed's best layer poisoned gates are {best.mean():.2f} of clean ones.",
+                   plots=[bars("mamba.gate", "Gates of the one-layer Mamba", layers[:1])], tables=[table], claim=claim,
                    seeds=claim.seeds, settings=claim.settings)
 
 

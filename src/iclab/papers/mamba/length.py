@@ -1,8 +1,8 @@
-"""Claim `mamba.length`: the tolerated outlier fraction over p_a and l_ts, beside min(1, p_a l_tr / l_ts).
+"""Claim `mamba.length`: the tolerated outlier fraction by p_a and l_ts, compared with min(1, p_a l_tr / l_ts).
 
-Rule, written before the run: at the largest tested fraction below the theorem's bound (and with a floor of at most
-0.02, below which no prompt of that length can be read) the excess over the floor is at most 0.02, in every cell. Ours:
-how much more is tolerated than promised.
+Rule, written before the run: at the largest tested fraction below the theorem's bound, among those with a floor of at
+most 0.02 (above it prompts of that length say too little), the excess over the floor is at most 0.02, in every cell.
+Ours, not judged: how much more is tolerated than promised.
 Cost: 16 trainings of 3,000 steps, 0.4 million test prompts, about 15 s.
 """
 
@@ -18,7 +18,7 @@ from iclab.papers.claims import Check, Claim
 from iclab.papers.entries import Entry, Lab, Outcome, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run, training_prompts
 from iclab.probes import information_floor, seed_interval
-from iclab.probes.context import context_errors
+from iclab.probes.by_length import context_errors
 from iclab.runs.store import run_id
 from iclab.specs import replace, to_json
 from iclab.theory.mamba import tolerated_fraction_mamba
@@ -54,14 +54,14 @@ def floors() -> Float[np.ndarray, "fractions lengths"]:
 
 
 def tolerated(errors: Float[np.ndarray, "seeds fractions lengths"]) -> Float[np.ndarray, "seeds lengths"]:
-    """The largest fraction up to which the excess over the floor stays allowed; 0 if there is none."""
-    fine = (errors - floors() <= EXCESS_ALLOWED).cumprod(axis=1).astype(bool)
+    """The largest fraction up to which the excess over the floor stays within the limit; 0 if there is none."""
+    within = (errors - floors() <= EXCESS_ALLOWED).cumprod(axis=1).astype(bool)
     values = np.concatenate([[0.0], FRACTIONS])
-    return values[fine.sum(axis=1)]
+    return values[within.sum(axis=1)]
 
 
 def promised(fraction: float, length: int) -> float:
-    """Theorem 2 (c)."""
+    """The fraction below which theorem 2 (c) promises a small error."""
     return tolerated_fraction_mamba(training_prompts(outlier_fraction=fraction),
                                     attacked_prompts("flip", 0.5, prompt_length=length))
 
@@ -69,18 +69,19 @@ def promised(fraction: float, length: int) -> float:
 def checks(errors: dict[float, Float[np.ndarray, "seeds fractions lengths"]]) -> list[Check]:
     """The rule above: the worst cell for each training fraction."""
     floor, judged = floors(), []
-    for trained, mine in errors.items():
+    for training_fraction, cells in errors.items():
         worst: tuple[float, str, np.ndarray] | None = None
         for k, length in enumerate(LENGTHS):
             inside = [i for i, f in enumerate(FRACTIONS)
-                      if f < promised(trained, length) - 1e-9 and floor[i, k] <= FLOOR_ALLOWED]
+                      if f < promised(training_fraction, length) - 1e-9 and floor[i, k] <= FLOOR_ALLOWED]
             if inside:
-                excess = mine[:, inside[-1], k] - floor[inside[-1], k]
+                excess = cells[:, inside[-1], k] - floor[inside[-1], k]
                 if worst is None or excess.mean() > worst[0]:
                     worst = excess.mean(), f"l_ts {length}, fraction {FRACTIONS[inside[-1]]:g}", excess
         if worst is not None:
-            judged.append(Check.of(f"p_a = {trained:g}: excess just inside the bound, worst length ({worst[1]})",
-                                   seed_interval(worst[2]), "<=", EXCESS_ALLOWED))
+            judged.append(Check.of(
+                f"p_a = {training_fraction:g}: excess just inside the bound, worst length ({worst[1]})",
+                seed_interval(worst[2]), "<=", EXCESS_ALLOWED))
     return judged
 
 
@@ -92,8 +93,8 @@ def run(lab: Lab) -> Outcome:
     def compute() -> list:
         return measure(models, seeds * len(TRAINED), prompts).tolist()
 
-    kept = np.array(lab.store.recall("mamba-length", [[m.run for m in models], prompts], compute))
-    errors = dict(zip(TRAINED, kept.reshape(len(TRAINED), len(seeds), len(FRACTIONS), len(LENGTHS)), strict=True))
+    stored = np.array(lab.store.recall("mamba-length", [[m.run for m in models], prompts], compute))
+    errors = dict(zip(TRAINED, stored.reshape(len(TRAINED), len(seeds), len(FRACTIONS), len(LENGTHS)), strict=True))
     grid = np.stack([tolerated(errors[fraction]) for fraction in TRAINED], axis=-1)
     bound = np.array([[promised(fraction, length) for fraction in TRAINED] for length in LENGTHS])
     plot = heat_figure("mamba.length", "Tolerated outlier fraction", "Each cell: the largest outlier fraction at which "
@@ -101,19 +102,19 @@ def run(lab: Lab) -> Outcome:
                        "above the line the promise is below 1.", TRAINED, LENGTHS, grid, bound,
                        "training outlier fraction p_a", "test prompt length l_ts (l_tr = 20)")
     judged = checks(errors)
-    room = grid.mean(axis=0) - np.minimum(bound, 0.95)
+    margin = grid.mean(axis=0) - np.minimum(bound, 0.95)
     claim = Claim(id="mamba.length", statement=STATEMENT, place="li2025mamba, theorem 2 (c)", checks=judged,
                   conditions=[], settings={"training": to_json(a_run(0.6, steps)), "prompts": prompts}, seeds=seeds,
                   runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     return Outcome(
         shown="The outlier fraction that Mamba tolerates under flip, for every training fraction and test length.",
-        paper="It tolerates fractions below min(1, p_a l_tr / l_ts): less in longer test prompts.",
-        measured=f"Verdict: {claim.verdict}. At p_a = 0.6 and l_ts = 80 Mamba tolerates {grid[:, 3, 2].mean():.2f}, "
-                 f"where {bound[3, 2]:.2f} is promised, and at l_ts = 20 {grid[:, 1, 2].mean():.2f} for "
-                 f"{bound[1, 2]:.2f}; the largest distance of a cell above its bound is {room.max():.2f}. Longer "
-                 "prompts do not lower what is tolerated as the bound does: the gate looks at an example, not at how "
-                 "many there are. In prompts shorter than those of training the bound promises most, and there it is "
-                 "nearest to what is measured, or above it.",
+        paper="Mamba tolerates fractions below min(1, p_a l_tr / l_ts): less in longer test prompts.",
+        measured=f"Verdict: {claim.verdict}. At p_a = 0.6 Mamba tolerates {grid[:, 3, 2].mean():.2f} at l_ts = 80 "
+                 f"(promised: {bound[3, 2]:.2f}) and {grid[:, 1, 2].mean():.2f} at l_ts = 20 (promised: "
+                 f"{bound[1, 2]:.2f}); the largest margin of a cell over its bound is {margin.max():.2f}. The "
+                 "tolerated fraction does not fall with prompt length as the bound does: the gate looks at each "
+                 "example, not at how many there are. In prompts shorter than in training the bound promises most, and "
+                 "there it is closest to the measured fraction, or above it.",
         plots=[plot], claim=claim, seeds=seeds, settings=claim.settings)
 
 

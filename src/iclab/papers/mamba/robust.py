@@ -48,17 +48,17 @@ def run(lab: Lab) -> Outcome:
         settings={"training": to_json(one_layer_run("mamba", size.steps)), "test": to_json(test),
                   "prompts": size.prompts},
         seeds=result.seeds, runs=result.runs, scale=lab.scale,
-        notes=[f"Beside the verdict: with kappa_a' = kappa_a Mamba's error at 0.8 under flip is {same_scale.mean:.3f} "
+        notes=[f"Not judged: with kappa_a' = kappa_a Mamba's error at 0.8 under flip is {same_scale.mean:.3f} "
                f"[{same_scale.low:.3f}, {same_scale.high:.3f}]; the claim needs larger test outliers.",
-               "A perfect filter that breaks ties by flipped leftovers has an excess of one more floor (0.0058) at 0.8 "
-               "under flip."])
+               "A perfect filter that broke ties by whatever flipped labels get through would err at twice the floor "
+               "(an excess of 0.0058) at 0.8 under flip."])
     worst = max(claim.checks[:-1], key=lambda check: check.measured)
     return Outcome(
         shown="Each check, its measured value with a 95 % interval over seeds, and the threshold it had to meet.",
         paper="Mamba tolerates outlier fractions close to 1, the linear Transformer only those below 1/2.",
         measured=f"Verdict: {claim.verdict}. Mamba's largest excess over the floor is {worst.measured:.4f} "
-                 f"(allowed {EXCESS_ALLOWED}); the linear Transformer errs {claim.checks[-1].measured:.3f} at 0.6 "
-                 f"under flip (needs > {LINEAR_BROKEN}).",
+                 f"(allowed {EXCESS_ALLOWED}); the linear Transformer's error at 0.6 under flip is "
+                 f"{claim.checks[-1].measured:.3f} (needs > {LINEAR_BROKEN}).",
         claim=claim, seeds=result.seeds, settings=claim.settings)
 
 

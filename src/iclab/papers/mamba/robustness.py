@@ -15,7 +15,7 @@ from iclab.papers.mamba.settings import FEW_TASKS_STEPS, FRACTIONS, RULES, SIZES
 from iclab.probes import bayes_predictor, information_floor, measure_error, model_errors
 from iclab.runs.store import run_id
 from iclab.training import Trained
-from iclab.training.ensemble import Progress
+from iclab.training.trainer import Progress
 
 MODELS = ("mamba", "linear")
 VARIANTS = {
@@ -23,15 +23,15 @@ VARIANTS = {
     "same_scale": "U = 5, kappa_a' = kappa_a, flip",
     "few_tasks": "U = 1, kappa_a' = 3 kappa_a, flip",
 }
-"""The figure itself, under every rule; and two questions that it leaves open, under flip."""
+"""The figure under every rule, and two questions it leaves open under flip."""
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """Errors for each variant and model, and what the prompts allow."""
+    """Errors for each variant and model, with the floor and the Bayes error."""
 
     errors: dict[str, dict[str, Float[np.ndarray, "seeds rules fractions"]]]
-    """Under all rules for the variant `paper`, under the first alone (flip) for the others."""
+    """Under all rules for the variant `paper`, only under the first (flip) for the others."""
     floor: Float[np.ndarray, " fractions"]
     bayes: Float[np.ndarray, " fractions"]
     """Error of the Bayes predictor that ignores poisoned labels; the same under every rule."""
@@ -46,7 +46,7 @@ class Robustness:
 def rule_errors(trained: Sequence[Trained], seeds: Sequence[int], prompts: int, scale_factor: float = 3.0,
                 rules: Sequence[str] = RULES, progress: Progress | None = None
                 ) -> Float[np.ndarray, "models rules fractions"]:
-    """Errors of models, with a test seed each, under these label rules at every outlier fraction."""
+    """Errors of the models, each with its test seed, under these label rules at every outlier fraction."""
     tests = [attacked_prompts(rule, fraction, scale_factor) for rule in rules for fraction in FRACTIONS]
     errors = model_errors(trained, tests, count=prompts, seeds=seeds, progress=progress)
     return errors.reshape(len(trained), len(rules), len(FRACTIONS))
@@ -60,24 +60,27 @@ def references(prompts: int) -> tuple[list[float], list[float]]:
 
 
 def measure(lab: Lab) -> Robustness:
-    """Train both models on all tasks, Mamba on few; measure their errors."""
+    """Train both models on all tasks and Mamba on few, then measure their errors."""
     size = SIZES[lab.scale]
     seeds = lab.seeds(size.seeds)
-    many = [run for model in MODELS for run in per_seed(one_layer_run(model, size.steps), seeds)]
-    few = per_seed(one_layer_run("mamba", FEW_TASKS_STEPS[lab.scale], shifts=1), seeds)
+    all_task_runs = [run for model in MODELS for run in per_seed(one_layer_run(model, size.steps), seeds)]
+    few_task_runs = per_seed(one_layer_run("mamba", FEW_TASKS_STEPS[lab.scale], shifts=1), seeds)
 
     def compute() -> list[Any]:
-        trained = lab.train([*many, *few])
-        full, ask = trained[:len(many)], partial(rule_errors, prompts=size.prompts, progress=lab.progress)
-        # Models of one seed read the same prompts, drawn once: all that are asked the same are asked together.
-        flip = ask(trained, seeds * 3, rules=RULES[:1])
-        others = ask(full, seeds * 2, rules=RULES[1:])
-        return [np.concatenate([flip[:len(many)], others], axis=1).tolist(), flip[len(many):].tolist(),
-                ask(full, seeds * 2, scale_factor=1.0, rules=RULES[:1]).tolist()]
+        trained = lab.train([*all_task_runs, *few_task_runs])
+        all_task_models = trained[:len(all_task_runs)]
+        errors_of = partial(rule_errors, prompts=size.prompts, progress=lab.progress)
+        # Models with the same seed share test prompts, which are drawn once per call: one call per set of tests.
+        flip = errors_of(trained, seeds * 3, rules=RULES[:1])
+        others = errors_of(all_task_models, seeds * 2, rules=RULES[1:])
+        paper = np.concatenate([flip[:len(all_task_runs)], others], axis=1)
+        return [paper.tolist(), flip[len(all_task_runs):].tolist(),
+                errors_of(all_task_models, seeds * 2, scale_factor=1.0, rules=RULES[:1]).tolist()]
 
-    paper, few_tasks, same_scale = (np.array(part).reshape(-1, len(seeds), *np.shape(part)[1:]) for part in
-                                    lab.store.recall("mamba-robustness", [many, few, size.prompts], compute))
+    stored = lab.store.recall("mamba-robustness", [all_task_runs, few_task_runs, size.prompts], compute)
+    paper, few_tasks, same_scale = (np.array(part).reshape(-1, len(seeds), *np.shape(part)[1:]) for part in stored)
     errors = {"paper": dict(zip(MODELS, paper, strict=True)), "same_scale": dict(zip(MODELS, same_scale, strict=True)),
               "few_tasks": {"mamba": few_tasks[0]}}
     floor, bayes = lab.store.recall("mamba-references", size.prompts, lambda: references(size.prompts))
-    return Robustness(errors, np.array(floor), np.array(bayes), seeds, [str(run_id(run)) for run in [*many, *few]])
+    return Robustness(errors, np.array(floor), np.array(bayes), seeds,
+                      [str(run_id(run)) for run in [*all_task_runs, *few_task_runs]])

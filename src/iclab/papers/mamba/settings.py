@@ -1,12 +1,12 @@
-"""Settings of li2025mamba, section 4, and what it leaves open, filled in.
+"""Settings of li2025mamba, section 4, with our choices for what it leaves open.
 
 | given by the paper                                                | chosen here                                     |
 | ----------------------------------------------------------------- | ----------------------------------------------- |
 | d 30, M1 6, M2 10, V 3, l 20, delta .2, beta 3, kappa_a 2, p_a .6 | eta 1 (Mamba), 0.1 (linear), B 128, T 10,000    |
 | v1' v2' v3' as coefficient rows, K <= 1/2 in training, K' > 1     | K 0.5, K' 1.2, kappa_a' = 3 kappa_a, U = 5      |
 
-The linear Transformer diverges at eta 1; at 0.1 its loss has long stopped falling by T. Its three v' are not quite of
-unit length in the paper; they are normalised.
+The linear Transformer diverges at eta 1; at 0.1 its loss stops falling long before T. The paper's three v' are not
+quite of unit length; here they are normalised.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LEARNING_RATES = {"mamba": 1.0, "linear": 0.1}
 
 
 SIZES = {"quick": Size(seeds=4, steps=2_000, prompts=2_000), "full": Size(seeds=8, steps=10_000, prompts=20_000)}
-"""Of the one-layer models of figure 2, which most entries look at again."""
+"""Sizes for the one-layer models of figure 2, which most entries reuse."""
 FEW_TASKS_STEPS = {"quick": 2_000, "full": 4_000}
-"""Steps of the one-layer models that train on a part of the tasks."""
+"""Steps of the one-layer models trained on a subset of the tasks."""
 
 
 def training_prompts(shifts: int = 5, **changes: Any) -> Classification:
@@ -46,6 +46,6 @@ def attacked_prompts(rule: str, fraction: float, scale_factor: float = 3.0, **ch
 
 
 def one_layer_run(member: str, steps: int, shifts: int = 5) -> Run:
-    """Training of a one-layer model of section 4.1."""
+    """The training run of a one-layer model of section 4.1."""
     return Run(model=GatedAttention(member=member), prompts=training_prompts(shifts),
                training=Training(steps=steps, learning_rate=LEARNING_RATES[member], record_every=500))

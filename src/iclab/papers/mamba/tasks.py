@@ -1,8 +1,8 @@
-"""Claim `mamba.tasks`: trained on a part of the tasks, Mamba solves the others.
+"""Claim `mamba.tasks`: trained on a subset of the tasks, Mamba solves the others.
 
 Rule, written before the run: without outliers the error on tasks outside the training family is at most 0.01 for every
-U in 1..4 (cyclic family, 6 U of 30 tasks). Why it fails where it does is read off W_B^T W_C: its entries for pairs of
-patterns that never met in a task.
+U in 1..4 (cyclic family, 6 U of 30 tasks). Failures are explained by the entries of W_B^T W_C for pairs of patterns
+that never met in a task.
 Cost: 16 trainings of 4,000 steps (those of U = 1 are figure 2's), about 12 s.
 """
 
@@ -25,11 +25,11 @@ from iclab.specs import to_json
 ERROR_ALLOWED = 0.01
 SHIFTS = {"quick": (1, 4), "full": (1, 2, 3, 4)}
 SEEDS = {"quick": 4, "full": 4}
-STATEMENT = "Mamba trained on a covering part of the tasks generalises to tasks outside it."
+STATEMENT = "Mamba trained on a covering subset of the tasks generalises to tasks outside it."
 
 
 def pair_scores(trained: Any, test: Any, seed: int) -> dict[str, float]:
-    """Mean entries of W_B^T W_C in units of its diagonal: pairs of patterns that met in a training task, and others."""
+    """Mean entries of W_B^T W_C over its diagonal, for pairs of patterns that met in a training task and for others."""
     M1 = trained.run.prompts.relevant_patterns
     met = {frozenset(task) for task in parse_tasks(trained.run.prompts.tasks, M1)}
     W = (np.asarray(trained.params[0].W_B).T @ np.asarray(trained.params[0].W_C))[:M1, :M1]
@@ -43,7 +43,7 @@ def pair_scores(trained: Any, test: Any, seed: int) -> dict[str, float]:
 
 
 def sweep(seeds: list[int], steps: int, shifts: tuple[int, ...]) -> Sweep:
-    """Every U, tested on what it left out."""
+    """Every U, tested on the tasks outside its family."""
     settings = [{"prompts.tasks": f"cyclic:{u}", "test.tasks": f"unseen:{u}"} for u in shifts]
     return Sweep(base=one_layer_run("mamba", steps), settings=settings, seeds=seeds, prompts=10_000, name="mamba.tasks",
                  test={"outlier_fraction": 0.0, "irrelevant_scale": 1.2}, measure=("error", "loss", pair_scores))
@@ -68,8 +68,8 @@ def run(lab: Lab) -> Outcome:
     met, unmet = by_shift("met"), by_shift("unmet")
     plot = curve_figure(
         "mamba.tasks", "Tasks outside the training family",
-        "Left: error without outliers. Right: off-diagonal entries of W_B^T W_C over its diagonal. Training pushes the "
-        "entries of pairs that meet in a task down; those that never meet keep the value of their start.",
+        "Left: error without outliers. Right: off-diagonal entries of W_B^T W_C over its diagonal. Training pushes "
+        "down the entries of pairs that meet in a task; those of pairs that never meet keep their initial value.",
         [Panel("error on unseen tasks", shifts, [Curve("mamba", by_shift("error"))], within=UNIT),
          Panel("score between patterns", shifts, [Curve("pairs that met in a task", met),
                                                   Curve("pairs that never met", unmet)])],
@@ -78,17 +78,17 @@ def run(lab: Lab) -> Outcome:
                   conditions=[], settings={"training": to_json(one_layer_run("mamba", FEW_TASKS_STEPS[lab.scale])),
                                            "shifts": shifts},
                   seeds=seeds, runs=results.frame["run"].to_list(), scale=lab.scale,
-                  notes=["With U = 5 every task is in the family, so there is nothing outside it. Reversing a task is "
-                         "outside the family too: U = 3 trains every pair of patterns in one order at least."])
+                  notes=["With U = 5 every task is in the family, so none is outside it. A reversed task counts as "
+                         "outside the family too: U = 3 trains every pair of patterns in at least one order."])
     return Outcome(
-        shown="Error of Mamba on tasks that were not trained, without any outlier, against the size of the training "
-              "family; and the scores that it gives to pairs of patterns.",
-        paper="Training on a part of the tasks that covers every pattern with both labels is enough for all tasks.",
+        shown="Mamba's error on untrained tasks, without outliers, against the size of the training family; and the "
+              "scores that it gives to pairs of patterns.",
+        paper="Training on a subset of the tasks that covers every pattern with both labels is enough for all tasks.",
         measured=f"Verdict: {claim.verdict}. The error outside the family is " + ", ".join(
             f"{check.measured:.4f} at {check.name.split(':')[0]}" for check in judged)
         + f". At U = {shifts[0]} pairs of patterns that never met in a task keep a positive score, "
           f"{unmet[:, 0].mean():.2f} of the diagonal (those that met {met[:, 0].mean():.2f}): there an example of the "
-          "other pattern votes for its own label. From U = 3 every pair has met, in one order at least, and that is "
+          "other pattern votes for its own label. From U = 3 every pair has met in at least one order, and that is "
           "enough.",
         plots=[plot], claim=claim, seeds=seeds, settings=claim.settings)
 

@@ -1,4 +1,4 @@
-"""The one-layer models of figure 2, at which most entries look again, and their broken twins for the tests of rules."""
+"""The one-layer models of figure 2, which most entries reuse, and broken versions of them for testing the rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iclab.training.sgd import begin
 
 
 def one_layer_models(lab: Lab, member: str, seeds: int | None = None) -> list[Trained]:
-    """The first `seeds` of figure 2's models (all of them by default); who asks first has all of both trained."""
+    """The first `seeds` of figure 2's models (all by default); the first caller trains every seed of both members."""
     size = SIZES[lab.scale]
     trained = lab.train([run for name in LEARNING_RATES
                          for run in per_seed(one_layer_run(name, size.steps), lab.seeds(size.seeds))])

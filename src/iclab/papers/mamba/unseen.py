@@ -1,10 +1,10 @@
 """Claim `mamba.unseen`: unseen outliers are filtered when their coefficient sum is positive and they are large enough.
 
 Rule, written before the run, at outlier fraction 0.5 under flip (inside theorem 2 (c)), for the models of figure 2. The
-paper's three directions have sums 0.9, 0.5 and 0.3, all positive. At three times the training scale the largest
-excess over the floor is at most 0.01; at the training scale itself, the edge of premise (b), likewise. Beside it, ours:
-where it breaks, along the coefficient sum from positive to negative.
-Cost: no training of its own, 1.6 million test prompts, a few seconds.
+paper's three directions have sums 0.9, 0.5 and 0.3, all positive. Their largest excess over the floor is at most 0.01,
+both at three times the training scale and at the training scale itself, the edge of premise (b). Ours, not judged:
+where filtering breaks as the coefficient sum goes from positive to negative.
+Cost: no extra training, 1.6 million test prompts, a few seconds.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ EXCESS_ALLOWED = 0.01
 SUMS = tuple(float(f"{value:.3f}") for value in np.linspace(-1.7, 1.7, 13))
 FACTORS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 PROMPTS = {"quick": 2_000, "full": 4_000}
-STATEMENT = ("One-layer Mamba generalises to outliers that it never saw if they are combinations of the training "
-             "outliers with a positive coefficient sum and at least as large.")
+STATEMENT = ("One-layer Mamba generalises to unseen outliers that are combinations of the training outliers with a "
+             "positive coefficient sum and at least as large.")
 
 
 def directions(total: float) -> Matrix:
-    """Three unit vectors of coefficients with this sum, evenly turned about the diagonal (1, 1, 1)."""
+    """Three unit coefficient vectors with this sum, evenly spaced around the diagonal (1, 1, 1)."""
     first, second = np.array([1, -1, 0]) / np.sqrt(2), np.array([1, 1, -2]) / np.sqrt(6)
-    across = np.sqrt(1 - total**2 / 3)
-    return tuple(tuple(float(x) for x in total / 3 + across * (np.cos(t) * first + np.sin(t) * second))
-                 for t in (0.3, 0.3 + 2 * np.pi / 3, 0.3 + 4 * np.pi / 3))
+    radius = np.sqrt(1 - total**2 / 3)
+    return tuple(tuple(float(x) for x in total / 3 + radius * (np.cos(angle) * first + np.sin(angle) * second))
+                 for angle in (0.3, 0.3 + 2 * np.pi / 3, 0.3 + 4 * np.pi / 3))
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """Errors over seeds: by coefficient sum at three times and once the training scale; by direction and scale."""
+    """Errors per seed: by coefficient sum at three times and at the training scale; by direction and scale."""
 
     by_sum: Float[np.ndarray, "factors seeds sums"]
     by_factor: Float[np.ndarray, "directions seeds factors"]
 
 
 def measure(models: list[Trained], seeds: list[int], prompts: int) -> Unseen:
-    """Errors of trained models."""
+    """Errors of trained models, by coefficient sum and by direction."""
     tests = [attacked_prompts("flip", FRACTION, factor, outlier_mixtures=directions(total))
              for factor in (3.0, 1.0) for total in SUMS]
     tests += [attacked_prompts("flip", FRACTION, factor, outlier_mixtures=(row,) * 3)
@@ -76,7 +76,7 @@ def checks(result: Unseen) -> list[Check]:
 
 
 def run(lab: Lab) -> Outcome:
-    """Judge the claim, draw where it breaks."""
+    """Judge the claim and draw where it breaks."""
     size, prompts = SIZES[lab.scale], PROMPTS[lab.scale]
     seeds = lab.seeds(size.seeds)
     models = one_layer_models(lab, "mamba")
@@ -85,12 +85,12 @@ def run(lab: Lab) -> Outcome:
         result = measure(models, seeds, prompts)
         return [result.by_sum.tolist(), result.by_factor.tolist()]
 
-    kept = lab.store.recall("mamba-unseen", [[m.run for m in models], prompts], compute)
-    result = Unseen(*(np.array(part) for part in kept))
+    stored = lab.store.recall("mamba-unseen", [[m.run for m in models], prompts], compute)
+    result = Unseen(*(np.array(part) for part in stored))
     floor = information_floor(attacked_prompts("flip", FRACTION))
     plot = curve_figure(
         "mamba.unseen", "Where unseen outliers get through",
-        "Outlier fraction 0.5, flip. Left: three directions of every coefficient sum. Right: the paper's three "
+        "Outlier fraction 0.5, flip. Left: three directions for each coefficient sum. Right: the paper's three "
         "directions.",
         [Panel("by coefficient sum", SUMS, [Curve("kappa_a' = 3 kappa_a", result.by_sum[0]),
                                             Curve("kappa_a' = kappa_a", result.by_sum[1])],
@@ -106,15 +106,15 @@ def run(lab: Lab) -> Outcome:
                   settings={"test": to_json(attacked_prompts("flip", FRACTION)), "prompts": prompts}, seeds=seeds,
                   runs=[str(run_id(m.run)) for m in models], scale=lab.scale,
                   notes=["The theorem's bound on the scale hides a constant: what moves the gate is the product of "
-                         "scale and coefficient sum, so a small sum needs a larger outlier than premise (b) asks for."])
+                         "scale and coefficient sum, so a small sum needs a larger outlier than premise (b) requires."])
     return Outcome(
         shown="Mamba's error at outlier fraction 0.5 under flip, against the coefficient sum of the test outlier and "
               "against its size.",
         paper="Any combination of the training outliers with a positive coefficient sum is filtered, if it is at least "
-              "as large as they were.",
+              "as large as they are.",
         measured=f"Verdict: {claim.verdict}. At three times the training scale the worst of the paper's directions has "
                  f"an excess of {judged[0].measured:.4f}; at the training scale {judged[1].measured:.3f}. At three "
-                 f"times the scale the error passes 0.05 for coefficient sums up to {max(breaks):.2f}."
+                 f"times the scale the error exceeds 0.05 for coefficient sums up to {max(breaks):.2f}."
         if breaks else f"Verdict: {claim.verdict}. No coefficient sum tried broke the model.",
         plots=[plot], claim=claim, seeds=seeds, settings=claim.settings)
 

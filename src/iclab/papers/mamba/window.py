@@ -1,13 +1,13 @@
 """Claim `mamba.window`: Mamba trains inside a window of outlier scale, batch size and prompt length.
 
 Rule, written before the full run. Error on fresh prompts of the training distribution (20 examples, outlier fraction
-0.6, random labels); a diverged model errs always. Theorem 1 bounds kappa_a from both sides: Mamba's error at the
+0.6, random labels); a diverged model has error 1. Theorem 1 bounds kappa_a from both sides: Mamba's error at the
 smallest and at the largest kappa_a tried exceeds that at 2 by at least 0.01. Theorem 3 has no lower bound: the linear
-Transformer's error at the smallest exceeds that at 2 by at most 0.01. B_M >= B_T: the least batch at which the error is
-within 0.01 of that at 128 is at least as large for Mamba. Mamba alone has an upper bound on l_tr: its error at the
-longest tried exceeds that at 20 by at least 0.01. (The theorems' conditions are sufficient; that a bound is not seen is
-a finding, not a contradiction.) At quick scale only kappa_a is varied.
-Cost: 96 trainings of 1,000 steps, 5 programs of its own, about 20 s.
+Transformer's error at the smallest exceeds that at 2 by at most 0.01. B_M >= B_T: the smallest batch with an error
+within 0.01 of that at 128 is at least as large for Mamba. Only Mamba has an upper bound on l_tr: its error at the
+longest tried exceeds that at 20 by at least 0.01. (The theorems' conditions are sufficient; not seeing a bound is a
+finding, not a contradiction.) At quick scale only kappa_a is varied.
+Cost: 96 trainings of 1,000 steps, 5 extra programs to compile, about 20 s.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Window:
 
 
 def a_run(member: str, axis: str, value: float, steps: int) -> Run:
-    """Training with one thing changed."""
+    """The base run with one setting changed."""
     run = one_layer_run(member, steps)
     if axis == "B":
         return replace(run, training=replace(run.training, batch_size=int(value)))
@@ -69,12 +69,12 @@ def a_run(member: str, axis: str, value: float, steps: int) -> Run:
 
 
 def test_of(axis: str, value: float) -> Any:
-    """The training distribution, 20 examples long."""
+    """Prompts of the training distribution, with 20 examples."""
     return training_prompts(outlier_scale=float(value) if axis == "kappa_a" else USUAL["kappa_a"])
 
 
 def measure(lab: Lab) -> tuple[Window, list[str]]:
-    """Train along every axis; errors on fresh prompts."""
+    """Train along every axis; errors on fresh prompts, and the ids of the runs."""
     axes, seeds, prompts = AXES[lab.scale], lab.seeds(SEEDS[lab.scale]), PROMPTS[lab.scale]
     points = [(axis, member, value) for axis, models in axes.items() for member, values in models.items()
               for value in values]
@@ -85,19 +85,20 @@ def measure(lab: Lab) -> tuple[Window, list[str]]:
         return [model_errors(models[i * len(seeds):(i + 1) * len(seeds)], [test_of(axis, value)], count=prompts,
                              seeds=seeds)[:, 0].tolist() for i, (axis, _, value) in enumerate(points)]
 
-    kept = lab.store.recall("mamba-window", [[m.run for m in models], prompts], compute)
+    errors_by_point = lab.store.recall("mamba-window", [[m.run for m in models], prompts], compute)
     errors: dict[str, dict[str, Any]] = {axis: {} for axis in axes}
-    for (axis, member, _), row in zip(points, kept, strict=True):
+    for (axis, member, _), row in zip(points, errors_by_point, strict=True):
         errors[axis].setdefault(member, []).append(row)
-    return (Window({axis: {member: np.array(rows).T for member, rows in of.items()} for axis, of in errors.items()},
-                   axes), [str(run_id(m.run)) for m in models])
+    arrays = {axis: {member: np.array(rows).T for member, rows in by_member.items()}
+              for axis, by_member in errors.items()}
+    return Window(arrays, axes), [str(run_id(m.run)) for m in models]
 
 
 def least_batch(window: Window, member: str) -> Float[np.ndarray, " seeds"]:
-    """The least batch from which on the error is within 0.01 of that at 128, for each seed."""
+    """Per seed, the smallest batch from which on the error stays within 0.01 of that at 128."""
     values = np.array(window.axes["B"][member])
-    fine = window.errors["B"][member] - window.at("B", member, USUAL["B"])[:, None] <= DIFFERENCE
-    return values[len(values) - fine[:, ::-1].cumprod(axis=1).sum(axis=1)]
+    within = window.errors["B"][member] - window.at("B", member, USUAL["B"])[:, None] <= DIFFERENCE
+    return values[len(values) - within[:, ::-1].cumprod(axis=1).sum(axis=1)]
 
 
 def checks(window: Window) -> list[Check]:
@@ -119,7 +120,7 @@ def checks(window: Window) -> list[Check]:
 
 
 def run(lab: Lab) -> Outcome:
-    """Judge the claim, draw the window."""
+    """Judge the claim and draw the window."""
     window, runs = measure(lab)
     names = {"kappa_a": "outlier scale kappa_a in training", "B": "batch size B", "l_tr": "training length l_tr"}
     panels = []
@@ -134,36 +135,36 @@ def run(lab: Lab) -> Outcome:
                             x_label=names[axis]))
     plot = curve_figure("mamba.window", "Where training succeeds",
                         "Error on fresh training prompts (20 examples, outlier fraction 0.6, random labels) after "
-                        f"{STEPS[lab.scale]:,} steps, one setting varied at a time; a diverged model errs always.",
-                        panels, "", "error", log_x=True, y_range=(-0.03, 1.03),
-                        within=UNIT)
-    judged, judged_scale = checks(window), window.axes["kappa_a"]["mamba"][-1]
+                        f"{STEPS[lab.scale]:,} steps, one setting varied at a time; a diverged model has error 1.",
+                        panels, "", "error", log_x=True, y_range=(-0.03, 1.03), within=UNIT)
+    judged, largest_scale = checks(window), window.axes["kappa_a"]["mamba"][-1]
     claim = Claim(id="mamba.window", statement=STATEMENT, place="li2025mamba, theorems 1, 3", checks=judged,
                   conditions=[], settings={"training": to_json(one_layer_run("mamba", STEPS[lab.scale])),
                                            "prompts": PROMPTS[lab.scale]},
                   seeds=lab.seeds(SEEDS[lab.scale]), runs=runs, scale=lab.scale,
-                  notes=["The theorems' conditions are sufficient: a bound that is not seen contradicts nothing.",
-                         f"At kappa_a = {judged_scale:g} some seeds train and others do not: "
-                         f"{', '.join(f'{e:.2f}' for e in window.at('kappa_a', 'mamba', judged_scale))}. That spread, "
-                         "not a lack of test prompts, is what may leave its check inconclusive."])
+                  notes=["The theorems' conditions are sufficient: not seeing a bound contradicts nothing.",
+                         f"At kappa_a = {largest_scale:g} some seeds train and others do not: "
+                         f"{', '.join(f'{e:.2f}' for e in window.at('kappa_a', 'mamba', largest_scale))}. This spread, "
+                         "not a lack of test prompts, may leave its check inconclusive."])
 
-    def said(axis: str, model: str) -> str:
+    def mean_errors(axis: str, model: str) -> str:
         return ", ".join(f"{window.at(axis, model, value).mean():.3f} at {value:g}"
                          for value in window.axes[axis][model])
 
-    more = ""
+    batch_and_length = ""
     if "B" in window.axes:
         least = [int(np.median(least_batch(window, member))) for member in ("mamba", "linear")]
-        more = (f" The least batch that suffices is {least[0]} for Mamba and {least[1]} for the linear Transformer, "
-                "each at its own learning rate. Mamba's error by training length: " + said("l_tr", "mamba")
-                + (": no upper bound is seen." if judged[-1].verdict == "fails" else "."))
+        batch_and_length = (
+            f" The smallest sufficient batch is {least[0]} for Mamba and {least[1]} for the linear Transformer, each "
+            "at its own learning rate. Mamba's error by training length: " + mean_errors("l_tr", "mamba")
+            + (": no upper bound is seen." if judged[-1].verdict == "fails" else "."))
     return Outcome(
         shown="Error after training, against the scale of the training outliers, the batch size and the prompt length.",
-        paper="Mamba needs outliers neither too small to be told apart nor so large that they drown the patterns, a "
-              "batch size at least that of the linear Transformer, and prompts below a bound; the linear Transformer "
-              "needs no lower bound on the outliers and none on the length.",
-        measured=f"Verdict: {claim.verdict}. Mamba's error by kappa_a: {said('kappa_a', 'mamba')}; the linear "
-                 f"Transformer's: {said('kappa_a', 'linear')}.{more}",
+        paper="Mamba needs outliers neither too small to be detected nor so large that they drown the patterns, a "
+              "batch size at least that of the linear Transformer, and prompts below a length bound; the linear "
+              "Transformer needs neither a lower bound on the outliers nor an upper bound on the length.",
+        measured=f"Verdict: {claim.verdict}. Mamba's error by kappa_a: {mean_errors('kappa_a', 'mamba')}; the linear "
+                 f"Transformer's: {mean_errors('kappa_a', 'linear')}.{batch_and_length}",
         plots=[plot], claim=claim, seeds=claim.seeds, settings=claim.settings)
 
 

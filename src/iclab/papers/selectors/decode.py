@@ -25,9 +25,9 @@ STATEMENT = "In a constant fraction of the neurons the label part exceeds the fe
 PLACE = "li2024selectors, proposition 2, figure 1 (b)"
 
 
-def checks(seen: dict[str, Float[np.ndarray, "seeds records"]]) -> list[Check]:
-    """The rule above, on what was seen along training."""
-    ends = {name: seed_interval(seen[name][:, -1], within=UNIT)
+def checks(probed: dict[str, Float[np.ndarray, "seeds records"]]) -> list[Check]:
+    """The rule above, on the probe's values along training."""
+    ends = {name: seed_interval(probed[name][:, -1], within=UNIT)
             for name in ("share", "error of labels", "error of features")}
     return [Check.of("share of neurons whose label part exceeds the feature part", ends["share"], ">=", HALF),
             Check.of("error with the label part alone", ends["error of labels"], "<=", RIGHT),
@@ -37,22 +37,23 @@ def checks(seen: dict[str, Float[np.ndarray, "seeds records"]]) -> list[Check]:
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
     models = trained_models(lab)
-    seen = {name: along(models, name) for name in SEEN}
-    judged = checks(seen)
+    probed = {name: along(models, name) for name in SEEN}
+    judged = checks(probed)
     claim = Claim(id="selectors.decode", statement=STATEMENT, place=PLACE, checks=judged, conditions=[],
                   settings={"training": to_json(models[0].run), "prompts watched": WATCHED},
                   seeds=lab.seeds(len(models)), runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     return Outcome(
-        shown="The two parts of the neurons' input, and what the model would answer with one of them alone.",
+        shown="The two parts of the neurons' input, and what the model would answer with either one alone.",
         paper="The label part exceeds the feature part in a constant fraction of the neurons; the others stay near "
-              "their start.",
+              "their initial values.",
         measured=f"Verdict: {claim.verdict}. The label part is the larger in {judged[0].measured:.2f} of the neurons "
-                 f"that vote for the truth; on average it is {seen['labels'][:, -1].mean():.2f}, the feature part "
-                 f"{seen['features'][:, -1].mean():.2f}. With the label part alone the model errs on "
+                 f"that vote for the truth; on average it is {probed['labels'][:, -1].mean():.2f}, the feature part "
+                 f"{probed['features'][:, -1].mean():.2f}. With the label part alone the model errs on "
                  f"{judged[1].measured:.4f} of the prompts, with the feature part alone on {judged[2].measured:.2f}. "
-                 "The proposition cuts after W_V, by its coordinates; cut there the label part is the larger in "
-                 f"{seen['share after values'][:, -1].mean():.2f}, and the feature part alone errs on "
-                 f"{seen['error of features after values'][:, -1].mean():.2f}: training mixes these coordinates.",
+                 "The proposition splits the coordinates after W_V; split there, the label part is the larger in "
+                 f"{probed['share after values'][:, -1].mean():.2f} of the neurons, and the feature part alone errs on "
+                 f"{probed['error of features after values'][:, -1].mean():.2f} of the prompts: training mixes these "
+                 "coordinates.",
         claim=claim, seeds=claim.seeds, settings=claim.settings)
 
 

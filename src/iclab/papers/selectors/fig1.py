@@ -16,14 +16,14 @@ def run(lab: Lab) -> Outcome:
     """Draw the figure."""
     models = trained_models(lab)
     steps = [0, *models[0].steps.tolist()]
-    norms = {f"{letter} {kind}": along(models, f"{letter} {kind}") for letter in ("query", "key")
+    norms = {f"{weights} {kind}": along(models, f"{weights} {kind}") for weights in ("query", "key")
              for kind in ("relevant", "irrelevant")}
     features, labels = along(models, "features"), along(models, "labels")
     plot = curve_figure(
         "selectors.fig1", "Patterns in queries and keys, and what the neurons read, along training",
-        "(a) mean norms of W_Q mu, W_K mu (relevant) and W_Q nu, W_K nu (irrelevant), nearly the same for "
-        "queries and keys; (b) mean input of the neurons "
-        "that vote for the truth, split into what they read of features and of labels.",
+        "(a) mean norms of W_Q mu, W_K mu (relevant) and W_Q nu, W_K nu (irrelevant), nearly the same for queries and "
+        "keys; (b) mean input of the neurons that vote for the truth, split into what they read from features and from "
+        "labels.",
         [Panel("(a) norms of patterns", steps, [Curve(name, values) for name, values in norms.items()]),
          Panel("(b) neurons before their ReLU", steps, [Curve("feature part", features), Curve("label part", labels)])],
         "training step", "", share_y=False)

@@ -1,4 +1,4 @@
-"""The trained models at which the entries look."""
+"""The trained models that the entries share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from iclab.training import Trained
 
 
 def trained_models(lab: Lab) -> list[Trained]:
-    """All seeds of this scale, watched along training."""
+    """The models of all seeds at this scale, probed along training."""
     size = SIZES[lab.scale]
     return lab.train(per_seed(a_run(size.steps), lab.seeds(size.seeds)), inside)

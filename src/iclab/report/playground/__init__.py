@@ -1,6 +1,6 @@
 """The playground: a page in which trained models read prompts that its visitor poisons, mixes and breaks.
 
-    exhibits.py    which models are shown, their training, and their weights along it
+    exhibits.py    which models are shown, their training, and their weights during it
     page.py        the page that carries them
     app.js, app.css   the page's program, built from `playground/` at the project's root; not edited by hand
 """

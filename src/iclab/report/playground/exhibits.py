@@ -1,6 +1,6 @@
-"""The models of the playground, trained as the papers' entries train them, with their weights along the way.
+"""The models of the playground, trained as in the papers' entries, with their weights during training.
 
-Cost: 10 models, about 40 s on two cores, most of it compiling; found again in the store afterwards.
+Cost: 10 models, about 40 s on two cores, mostly compiling; afterwards they are loaded from the store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iclab.papers.entries import Lab, per_seed
 from iclab.papers.icl.search import Setting
 from iclab.papers.mamba.settings import one_layer_run
 from iclab.specs import replace
-from iclab.training import Run, Trained
+from iclab.training import Run, Setup, Trained
 from iclab.training.sgd import begin
 from iclab.training.trained import named
 
@@ -30,7 +30,7 @@ RATES = {"mamba": 1.0, "linear": 0.1, "mamba2_step": 1.0, "retnet": 0.1, "gated_
 GATED_STEPS = (0, 4, 8, 12, 20, 40, 100, 300, 1000)
 SOFTMAX_STEPS = (0, 50, 100, 200, 1000)
 CHAIN_STEPS = (0, 5, 10, 15, 20, 30, 50, 200)
-"""Training steps at which the page shows the weights; the first comes from the start, the others are records."""
+"""Training steps at which the page shows the weights; step 0 is the initialization, the others are recorded."""
 STARTS = {"usual": Setting(), "small": Setting(delta=0.05, norm=1.0)}
 """The softmax Transformer as the entries of the icl paper train it, and with the small start and label vector for which
 `icl.search` finds a cliff at S1 = 1 and an error that pruning raises."""
@@ -47,40 +47,40 @@ class Exhibit:
 
 
 def exhibits(lab: Lab | None = None) -> list[Exhibit]:
-    """All models, before they are trained, with the first seed of a lab."""
+    """All models, untrained, with the lab's first seed."""
     seed = 0 if lab is None else lab.seeds(1)[0]
 
-    def every(run: Run, steps: Sequence[int]) -> Run:
-        apart = int(np.gcd.reduce(steps))
-        made = replace(run, training=replace(run.training, steps=max(steps), record_every=apart))
-        return per_seed(made, [seed])[0]
+    def recording(run: Run, steps: Sequence[int]) -> Run:
+        interval = int(np.gcd.reduce(steps))
+        changed = replace(run, training=replace(run.training, steps=max(steps), record_every=interval))
+        return per_seed(changed, [seed])[0]
 
     gated = one_layer_run("mamba", max(GATED_STEPS))
-    shown = [Exhibit(member, every(replace(gated, model=replace(gated.model, member=member), training=replace(
+    shown = [Exhibit(member, recording(replace(gated, model=replace(gated.model, member=member), training=replace(
         gated.training, learning_rate=rate)), GATED_STEPS), GATED_STEPS) for member, rate in RATES.items()]
-    shown += [Exhibit(f"softmax_{name}", every(setting.run(), SOFTMAX_STEPS), SOFTMAX_STEPS)
+    shown += [Exhibit(f"softmax_{name}", recording(setting.run(), SOFTMAX_STEPS), SOFTMAX_STEPS)
               for name, setting in STARTS.items()]
-    return [*shown, Exhibit("chain", every(a_run(max(CHAIN_STEPS)), CHAIN_STEPS), CHAIN_STEPS)]
+    return [*shown, Exhibit("chain", recording(a_run(max(CHAIN_STEPS)), CHAIN_STEPS), CHAIN_STEPS)]
 
 
-def weights(run: Run, params: Any) -> Any:
+def weights(setup: Setup, params: Any) -> Any:
     """Probe: the weights themselves."""
     return params
 
 
 def trained(lab: Lab) -> list[Trained]:
-    """Train all exhibits of the lab's base seed, or find them again."""
+    """Train all exhibits with the lab's base seed, or load them from the store."""
     return lab.train([exhibit.run for exhibit in exhibits(lab)], weights)
 
 
 def kept(lab: Lab) -> list[Trained] | None:
     """The trained exhibits if the lab's store has them all."""
-    found = [lab.store.find(exhibit.run, weights) for exhibit in exhibits(lab)]
-    return [one for one in found if one is not None] if all(found) else None
+    models = [lab.store.find(exhibit.run, weights) for exhibit in exhibits(lab)]
+    return [model for model in models if model is not None] if all(models) else None
 
 
 def at_step(model: Trained, step: int) -> Any:
-    """The weights of a model after so many steps."""
+    """The weights of a model after `step` steps."""
     if step == 0:
         return jax.tree.map(np.asarray, begin(model.run).params)
     if model.probes is None:
@@ -91,9 +91,9 @@ def at_step(model: Trained, step: int) -> Any:
 
 
 def read_weights(run: Run, params: Any) -> dict[str, Float[np.ndarray, "*shape"]]:
-    """What the page needs of some weights: products where the model reads only products, for the coordinates in use.
+    """The arrays the page needs: products of weights where the model uses only products, for the coordinates in use.
 
-    The A of scores and logits, which multiply large numbers, keeps the precision of its product.
+    A, which gives scores and logits and multiplies large numbers, stays in float64.
     """
     model = run.model
 
@@ -115,7 +115,7 @@ def read_weights(run: Run, params: Any) -> dict[str, Float[np.ndarray, "*shape"]
 
 
 def used_coordinates(run: Run) -> Int[np.ndarray, " used"]:
-    """The coordinates of a column that are not 0 in every prompt: those of patterns and outliers, and the label's."""
+    """The coordinates of a column that can be nonzero: those of patterns and outliers, and the label's."""
     prompts = run.prompts
     used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
     return np.append(np.arange(used), prompts.dimension)

@@ -1,4 +1,4 @@
-"""The page `playground.html`: one file with program, style and trained weights, which asks for nothing else."""
+"""The page `playground.html`: a self-contained file with program, style and trained weights."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from iclab.figures.style import COLOURS, NAMES
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import TRAINING_SCALE, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
-from iclab.prompts.chain import mixtures_code
 from iclab.prompts.patterns import unit_rows
 from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, packed, read_weights, weights
 from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.specs import lower, to_json
 from iclab.training import Trained
 
 HERE = resources.files("iclab.report.playground")
 OTHER_NAMES = {"softmax_usual": "softmax Transformer, usual start", "softmax_small": "softmax Transformer, small start",
                "chain": "attention that reads chains"}
-"""Of the exhibits that figures do not draw under these names."""
+"""Names of the exhibits that figures do not show under these keys."""
 
 
 def render(models: Sequence[Trained], *, report: bool = False) -> str:
-    """The whole page as text; `report` says that `report.html` lies beside it."""
+    """The whole page as text; `report` says whether `report.html` lies beside it."""
     script = HERE.joinpath("app.js").read_text()
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(HERE.joinpath("playground.html.jinja").read_text())
@@ -42,7 +41,7 @@ def render(models: Sequence[Trained], *, report: bool = False) -> str:
 
 
 def contents(models: Sequence[Trained], *, report: bool = False) -> dict[str, Any]:
-    """What the page's program reads: settings of the prompts, and every model with its weights along training."""
+    """What the page's program reads: settings of the prompts, and every model with its weights during training."""
     shown = {exhibit.name: _shown(exhibit, model) for exhibit, model in zip(exhibits(), models, strict=True)}
     chain = shown.pop("chain")
     softmax = {name: shown.pop(name) for name in list(shown) if name.startswith("softmax")}
@@ -54,19 +53,20 @@ def contents(models: Sequence[Trained], *, report: bool = False) -> dict[str, An
 
 
 def as_script(data: Any) -> str:
-    """JSON that may stand in a script element."""
+    """JSON that is safe inside a script element."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _shown(exhibit: Exhibit, trained: Trained) -> dict[str, Any]:
     run, model = trained.run, trained.run.model
-    made = {"key": exhibit.name, "name": NAMES.get(exhibit.name) or OTHER_NAMES[exhibit.name],
-            "colour": COLOURS.get(exhibit.name, COLOURS["softmax"]), "steps": list(exhibit.steps),
-            "norm": float(getattr(model.embedding, "norm", 1.0)), "retention": float(getattr(model, "retention", 1.0)),
-            "temperature": float(getattr(model, "temperature", 1.0)),
-            "weights": [{name: packed(array) for name, array in read_weights(run, at_step(trained, step)).items()}
-                        for step in exhibit.steps]}
-    return made | {"run": run_id(run, weights), "spec": to_json(run)}
+    values = {"key": exhibit.name, "name": NAMES.get(exhibit.name) or OTHER_NAMES[exhibit.name],
+              "colour": COLOURS.get(exhibit.name, COLOURS["softmax"]), "steps": list(exhibit.steps),
+              "norm": float(getattr(model.embedding, "norm", 1.0)),
+              "retention": float(getattr(model, "retention", 1.0)),
+              "temperature": float(getattr(model, "temperature", 1.0)),
+              "weights": [{name: packed(array) for name, array in read_weights(run, at_step(trained, step)).items()}
+                          for step in exhibit.steps]}
+    return values | {"run": run_id(run, weights), "spec": to_json(run)}
 
 
 def _attacked() -> dict[str, Any]:
@@ -91,6 +91,6 @@ def _inputs(test: Any) -> dict[str, Any]:
 def _chains() -> dict[str, Any]:
     """The test prompts of the cot paper; the page chooses how many examples there are and how their steps go wrong."""
     test = default_test()
-    basis = np.asarray(mixtures_code(test, test.pattern_mixtures))
+    basis = np.asarray(lower(test).pattern_mixtures)
     return {"dimension": test.dimension, "patterns": test.patterns, "steps": test.reasoning_steps,
             "noise": float(test.noise_norm or 0.0), "basis": packed(basis)}

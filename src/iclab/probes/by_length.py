@@ -18,11 +18,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from iclab.errors import require
-from iclab.probes.errors import Drawn, averages
+from iclab.models.forward import forward_batch
+from iclab.models.gated_attention import GatedAttention
+from iclab.probes.error_rate import averages
+from iclab.prompts import ArrayPrompts, Classification, Prompt
+from iclab.training.trained import Trained
 
 
-def context_errors(models: Sequence[Any], tests: Sequence[Any], lengths: Sequence[int], *, count: int = 4000,
-                   seeds: Sequence[int] | None = None) -> Float[np.ndarray, "models tests lengths"]:
+def context_errors(models: Sequence[Trained], tests: Sequence[Classification | ArrayPrompts], lengths: Sequence[int],
+                   *, count: int = 4000, seeds: Sequence[int] | None = None
+                   ) -> Float[np.ndarray, "models tests lengths"]:
     """Error with only the last n examples of a prompt, for every n in `lengths`."""
     for test in tests:
         require(min(lengths) > 0 and max(lengths) <= test.prompt_length, "lengths", list(lengths),
@@ -33,25 +38,29 @@ def context_errors(models: Sequence[Any], tests: Sequence[Any], lengths: Sequenc
 
 @cache
 def _wrong_by_length(lengths: tuple[int, ...]) -> Any:
-    def wrong(model: Any, params: Any, batch: Drawn) -> Float[Array, " lengths"]:
+    def wrong(model: Any, params: Any, batch: Prompt) -> Float[Array, " lengths"]:
         outputs = _summed(model, params, batch, lengths) if _sums(model) else jnp.stack(
-            [batch.last(length).seen(model, params)[0] for length in lengths], axis=1)
+            [forward_batch(model, params, _last(batch, length))[0] for length in lengths], axis=1)
         return jnp.where(outputs * batch.label[:, None] > 0, 0.0, 1.0).mean(axis=0)
 
     return wrong
 
 
+def _last(batch: Prompt, examples: int) -> Prompt:
+    """What a model reads of the prompts with only their last examples."""
+    return Prompt(batch.x[:, -examples - 1:], batch.y[:, -examples - 1:], batch.label)
+
+
 def _sums(model: Any) -> bool:
     """Whether the model's output is a sum over examples, each seen as if those before it were not there."""
-    return (getattr(model, "layers", None) == 1 and getattr(model, "member", "gla") != "gla"
-            and not getattr(model, "normalise", False))
+    return isinstance(model, GatedAttention) and model.layers == 1 and model.member != "gla" and not model.normalise
 
 
-def _summed(model: Any, params: Any, batch: Drawn, lengths: Sequence[int]) -> Float[Array, "batch lengths"]:
+def _summed(model: Any, params: Any, batch: Prompt, lengths: Sequence[int]) -> Float[Array, "batch lengths"]:
     tokens = batch.y.shape[1]
     # Example i (the query is the last token) counts when fewer than n others stand between it and the query.
     counted = (jnp.arange(tokens)[None] >= tokens - 1 - jnp.asarray(lengths)[:, None]).astype(float)
-    inside = batch.seen(model, params)[1]
+    inside = forward_batch(model, params, batch)[1]
     return jnp.einsum("bt,nt->bn", inside.gates[:, 0] * inside.scores[:, 0] * batch.y, counted)
 
 

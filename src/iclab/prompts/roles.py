@@ -7,100 +7,17 @@ inputs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from iclab.errors import SpecError, require
-from iclab.limits import LARGEST, require_batch
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS, label_rule, place
-from iclab.prompts.randomness import (
-    Bits,
-    Key,
-    TokenWords,
-    as_key,
-    choice,
-    draw_bits,
-    high_half,
-    low_half,
-    uniform16,
-    uniform23,
-)
-from iclab.prompts.tasks import parse_tasks, tasks_code
-from iclab.specs import is_code, require_choice, require_range
-
-NUMBER = 4
-"""Bytes of a number in single precision."""
-
-
-class Prompt(NamedTuple):
-    """A prompt and its truth; the last token is the query. A batch has a leading axis on every field.
-
-    One prompt of task (2, 5), four examples, the third poisoned by the flip rule:
-
-        pattern   2      5      2      2    | 2
-        outlier   no     no     yes    no   | no
-        y         +1     -1     -1     +1   | 0
-        x         x_1    x_2    x_3    x_4  | x_query        label +1
-    """
-
-    x: Float[Array, "tokens dimension"]
-    y: Float[Array, " tokens"]
-    """Labels +-1 as the model reads them; 0 at the query."""
-    label: Float[Array, ""]
-    """The query's true label."""
-    pattern: Int[Array, " tokens"]
-    """Relevant pattern of each token."""
-    outlier: Bool[Array, " tokens"]
-    """Which examples are poisoned; never the query."""
-    clean: Float[Array, " tokens"]
-    """The label each example would carry without poison; the true label at the query."""
-    task: Int[Array, " 2"]
-    """(a, b): pattern a is labelled +1, pattern b -1."""
-    irrelevant: Int[Array, " tokens"]
-    """Irrelevant pattern of each token (for a user's own data: the row of the array)."""
-    direction: Int[Array, " tokens"]
-    """Which outlier direction a poisoned example carries."""
-
-    def numpy(self) -> Prompt:
-        """The same prompt as NumPy arrays."""
-        return Prompt(*(np.asarray(field) for field in self))  # type: ignore[arg-type]
-
-
-class Family:
-    """What every family of prompts does alike: bits are drawn first, and prompts are a function of them."""
-
-    dimension: int
-    prompt_length: int
-    speaks_of = "labels"
-    """What is asked of a model, labels or a chain: only an embedding that speaks of the same can read it."""
-
-    def prompt_bytes(self) -> int:
-        """Bytes of one prompt: its inputs and labels."""
-        return NUMBER * (self.prompt_length + 1) * (self.dimension + 1)
-
-    def sample(self, key: Key | Array | int, batch: int) -> Any:
-        """Draw a batch of prompts in which every query pattern is asked equally often (Algorithm 1)."""
-        require(1 <= batch < LARGEST, "batch", batch, f"be in [1, {LARGEST:,})")
-        require_batch(self, batch)
-        return _sample(self, as_key(key), batch)
-
-    def bits(self, key: Key | Array | int, batch: int) -> Any:
-        """The randomness of a batch."""
-        return draw_bits(as_key(key), batch, self.prompt_length + 1)
-
-    def prompts(self, bits: Any) -> Any:
-        """The batch of prompts that the bits determine."""
-        raise NotImplementedError
-
-
-@partial(jax.jit, static_argnums=2)
-def _sample(family: Family, key: Key, batch: int) -> Any:
-    return family.prompts(family.bits(key, batch))
+from iclab.prompts.randomness import Bits, TokenWords, choice, high_half, low_half, uniform16, uniform23
+from iclab.prompts.tasks import parse_tasks
+from iclab.specs import require_choice, require_range
 
 
 class Roles(NamedTuple):
@@ -148,7 +65,7 @@ def stratified_cells(spec: Any, bits: Bits) -> Int[Array, "batch 3"]:
     Evenly spaced rows of the sorted list of ways to ask, from a random start, fix the query and its label; the partner
     is then drawn among the tasks that ask them. Every task is equally likely.
     """
-    cells = jnp.asarray(spec.tasks if is_code(spec.tasks) else tasks_code(spec, spec.tasks))
+    cells = jnp.asarray(spec.tasks)
     batch, count = bits.prompt.shape[0], (cells[:, 4] > 0).sum()
     position = (jnp.arange(batch) + uniform23(bits.batch)) * (count / batch)
     chosen = cells[jnp.minimum(position.astype(jnp.int32), count - 1)]

@@ -1,0 +1,218 @@
+"""Error probes: how often, or by how much, a predictor errs on fresh prompts, with an interval.
+
+A predictor is any callable that maps a batch of prompts (`iclab.prompts.Prompt`) to one answer each. The family says
+how an answer errs (`iclab.prompts.labels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy import stats
+
+from iclab.errors import SpecError, require
+from iclab.limits import require_test_size
+from iclab.models.forward import forward_batch
+from iclab.parallel import Compiled, each
+from iclab.prompts.labels import LabelKind
+from iclab.prompts.prompt import Family, Prompt
+from iclab.prompts.randomness import Key, as_key, fold
+from iclab.specs import lower
+from iclab.training.trained import Trained
+
+Predictor = Callable[[Prompt], Any]
+"""`(batch of prompts) -> one answer each`."""
+Judge = Callable[[Any, Any, Prompt], Array]
+"""`(model, params, batch of prompts) -> means over the batch`, compiled."""
+TEST_STREAM = 3
+TEST_BATCH = 500
+AT_ONCE = 4
+"""Most batches drawn by one call, to be read by every model that is judged on them."""
+TESTS_PER_JOB = 5
+"""Most tests in a job: bits are drawn once for all of them."""
+
+
+class ErrorRate(NamedTuple):
+    """How much a predictor errs on fresh prompts."""
+
+    error: float
+    """Mean error, as the family defines it: for signs and classes the fraction of wrong answers."""
+    low: float
+    high: float
+    hinge: float
+    """Mean of max(0, 1 - z F); NaN unless labels are signs."""
+    prompts: int
+
+
+class Interval(NamedTuple):
+    """A mean and the ends of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def measure_error(predictor: Predictor, prompts: Family, *, count: int = 10_000, seed: int = 0,
+                  level: float = 0.95) -> ErrorRate:
+    """Error of any predictor on `count` fresh prompts, with Wilson's interval (Student's where it is not a rate).
+
+    The predictor sees NumPy arrays, so it may be anything: a trained run, a reference, a PyTorch module, a function.
+    """
+    require_test_size(prompts, count, min(count, TEST_BATCH))
+    require(0 <= seed < 2**32, "seed", seed, "be a whole number in [0, 2^32)")
+    errors, hinge = np.zeros(count), np.full(count, np.nan)
+    keys = batch_keys(seed, -(-count // TEST_BATCH))
+    for key, start in zip(zip(*keys, strict=True), range(0, count, TEST_BATCH), strict=True):
+        size = min(TEST_BATCH, count - start)
+        batch = prompts.sample(Key(*key), size).numpy()
+        answers = np.asarray(predictor(batch), dtype=float)
+        expected = "one score" if np.ndim(batch.label) == 1 and prompts.labels.name != "class" else "one answer"
+        if len(np.atleast_1d(answers)) != size or (expected == "one score" and answers.ndim != 1):
+            raise SpecError(f"predictor must return {expected} per prompt, shape ({size},"
+                            f"{'' if expected == 'one score' else ' ...'}), got shape {answers.shape}")
+        here = slice(start, start + size)
+        with jax.enable_x64(True):
+            errors[here] = jax.vmap(prompts.labels.error)(jnp.asarray(answers), batch.label)
+        if prompts.labels.name == "sign":
+            hinge[here] = np.maximum(0.0, 1.0 - answers * batch.label)
+    if prompts.labels.is_rate:
+        mean, (low, high) = float(errors.mean()), wilson(int(errors.sum()), count, level)
+    else:
+        mean, low, high = seed_interval(errors, level, within=(0.0, np.inf))
+    return ErrorRate(mean, low, high, float(hinge.mean()), count)
+
+
+def batch_keys(seed: int, batches: int) -> Key:
+    """The keys of the batches of a test."""
+    return fold(as_key(seed), np.arange(batches), TEST_STREAM)
+
+
+_compiled = Compiled()
+
+
+def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], seed: int, count: int
+            ) -> Float[np.ndarray, "models tests *values"]:
+    """Mean of `judge(model, params, batch)` over the batches of every test, for every trained run.
+
+    Drawing and judging are two programs, so a model and a test are compiled once each, not once for each pair of them;
+    and models that are judged together read the same prompts, drawn once.
+    """
+    for test in tests:
+        require_test_size(test, count, TEST_BATCH)
+    batches = -(-count // TEST_BATCH)
+    at_once = next(n for n in range(AT_ONCE, 0, -1) if batches % n == 0)
+    keys = [Key(*words) for words in zip(*(word.reshape(-1, at_once) for word in batch_keys(seed, batches)),
+                                         strict=True)]
+    readers = [on_device((model.run.model, model.params)) for model in models]
+    samplers = [on_device(test) for test in tests]
+    totals: dict[tuple[int, int], Any] = {}
+    for batch_keys_ in keys:
+        for j, sampler in enumerate(samplers):
+            if j == 0 or sampler.prompt_length != samplers[j - 1].prompt_length:
+                bits = jax.vmap(lambda key, sampler=sampler: sampler.bits(key, TEST_BATCH))(batch_keys_)
+            batch = _compiled.of(_prompts_of, sampler, bits)(sampler, bits)
+            for i, args in enumerate(readers):
+                value = _compiled.of(judge, *args, batch)(*args, batch)
+                totals[i, j] = value if batch_keys_ is keys[0] else totals[i, j] + value
+    return np.stack([np.stack([np.asarray(totals[i, j]) / len(keys) for j in range(len(samplers))])
+                     for i in range(len(readers))])
+
+
+def on_device(tree: Any) -> Any:
+    """What programs read of specs and weights, as JAX arrays."""
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), lower(tree))
+
+
+def _prompts_of(sampler: Any, bits: Any) -> Prompt:
+    """The prompts of several batches as one. The bits come from a separate program: XLA would compute them again for
+    every coordinate of a token, and they are the same for all tests of one length."""
+    batches = jax.vmap(sampler.prompts)(bits)
+    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), batches)
+
+
+@cache
+def errors_of(labels: LabelKind) -> Judge:
+    """The judge that returns the mean error, and for signs the mean of max(0, 1 - z F), else NaN."""
+    def judge(model: Any, params: Any, batch: Prompt) -> Float[Array, " 2"]:
+        outputs = forward_batch(model, params, batch)[0]
+        error = jax.vmap(labels.error)(outputs, batch.label).mean()
+        hinge = jnp.maximum(0.0, 1.0 - outputs * batch.label).mean() if labels.name == "sign" else jnp.nan
+        return jnp.stack([error, hinge])
+
+    return judge
+
+
+def model_errors(models: Sequence[Trained], tests: Sequence[Family], *, count: int = 10_000,
+                 seeds: Sequence[int] | None = None, measure: str = "error",
+                 progress: Callable[[int, int], None] | None = None) -> Float[np.ndarray, "models tests"]:
+    """Error (or `hinge`) of many trained runs on many test distributions, compiled.
+
+    Run i draws its test prompts with `seeds[i]`, the same random bits in every test. `count` is rounded up to whole
+    batches of 500. `progress(done, total)` is called as jobs finish.
+    """
+    column = {"error": 0, "hinge": 1}[measure]
+    return averages(errors_of(_common_labels(tests)), models, tests, count, seeds, progress)[..., column]
+
+
+def _common_labels(tests: Sequence[Family]) -> LabelKind:
+    """The kind of label that all tests have."""
+    labels = {test.labels for test in tests}
+    require(len(labels) == 1, "tests", sorted(kind.name for kind in labels), "have labels of one kind")
+    return labels.pop()
+
+
+def averages(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], count: int,
+             seeds: Sequence[int] | None = None, progress: Callable[[int, int], None] | None = None
+             ) -> Float[np.ndarray, "models tests *values"]:
+    """`average` of many models side by side, those of one seed together."""
+    seeds = list(range(len(models))) if seeds is None else list(seeds)
+    rows = {seed: [i for i, mine in enumerate(seeds) if mine == seed] for seed in seeds}
+    jobs = [(seed, slice(first, first + TESTS_PER_JOB)) for first in range(0, len(tests), TESTS_PER_JOB)
+            for seed in rows]
+
+    def job(item: tuple[int, slice]) -> np.ndarray:
+        seed, part = item
+        return average(judge, [models[i] for i in rows[seed]], tests[part], seed, count)
+
+    result: np.ndarray | None = None  # its shape is known when the first job is done
+    for done, (number, values) in enumerate(each(job, jobs), 1):
+        seed, part = jobs[number]
+        if result is None:
+            result = np.empty((len(models), len(tests), *values.shape[2:]))
+        result[rows[seed], part] = values
+        if progress is not None:
+            progress(done, len(jobs))
+    assert result is not None
+    return result
+
+
+def wilson(wrong: int, count: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval for a fraction."""
+    interval = stats.binomtest(wrong, count).proportion_ci(level, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+UNIT = (0.0, 1.0)
+"""Where error rates and shares lie."""
+
+
+def seed_interval(values: Any, level: float = 0.95, *, within: tuple[float, float] | None = None) -> Interval:
+    """Mean over seeds with Student's interval; one seed has no interval (its ends are NaN).
+
+    `within` is the range in which every value is known to lie (`UNIT` for error rates). The interval is cut there: it
+    contains the true mean exactly when the uncut one does. A difference of error rates is no error rate.
+    """
+    values = np.asarray(values, dtype=float)
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Interval(mean, np.nan, np.nan)
+    half = float(stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    if within is None:
+        return Interval(mean, mean - half, mean + half)
+    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]))

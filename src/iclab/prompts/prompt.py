@@ -1,0 +1,104 @@
+"""A prompt, the truth about it, and what every family of prompts has in common."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from iclab.errors import require
+from iclab.limits import LARGEST, require_batch
+from iclab.prompts.labels import SIGN, LabelKind
+from iclab.prompts.randomness import Key, as_key, jax_key
+from iclab.specs import lower
+
+NUMBER = 4
+"""Bytes of a number in single precision."""
+
+
+class Prompt(NamedTuple):
+    """What a model reads, and the truth about it; the last token is the query. A batch has a leading axis everywhere.
+
+    One prompt of task (2, 5), four examples, the third poisoned by the flip rule:
+
+        truth.pattern   2      5      2      2    | 2
+        truth.outlier   no     no     yes    no   | no
+        y               +1     -1     -1     +1   | 0
+        x               x_1    x_2    x_3    x_4  | x_query        label +1
+    """
+
+    x: Float[Array, "tokens dimension"]
+    """Input of each token."""
+    y: Float[Array, "tokens *answer"]
+    """Label of each token as the model reads it; 0 at the query."""
+    label: Any
+    """The query's true label."""
+    truth: Any = None
+    """What the family knows about the tokens and a model does not: `Truth`, `ChainTruth`, or your own named tuple."""
+    step: Any = None
+    """Which step of its chain each token is, from 0, and -1 where there is none; None where examples are no chains."""
+
+    def numpy(self) -> Prompt:
+        """The same prompt as NumPy arrays."""
+        return jax.tree.map(np.asarray, self)
+
+
+class Truth(NamedTuple):
+    """The truth about a classification prompt."""
+
+    pattern: Int[Array, " tokens"]
+    """Relevant pattern of each token."""
+    outlier: Bool[Array, " tokens"]
+    """Which examples are poisoned; never the query."""
+    clean: Float[Array, " tokens"]
+    """The label each example would carry without poison; the true label at the query."""
+    task: Int[Array, " 2"]
+    """(a, b): pattern a is labelled +1, pattern b -1."""
+    irrelevant: Int[Array, " tokens"]
+    """Irrelevant pattern of each token (for a user's own data: the row of the array)."""
+    direction: Int[Array, " tokens"]
+    """Which outlier direction a poisoned example carries."""
+
+
+class Family:
+    """A distribution of prompts. The simplest way to define one is `draw`, one prompt from a JAX key.
+
+    Programs draw random bits first, and prompts are a function of them: `bits` and `prompts` do that for whole batches
+    and can be defined instead of `draw`, for speed or for batches that are stratified. All three run inside compiled
+    programs, on the lowered spec.
+    """
+
+    dimension: int
+    prompt_length: int
+    labels: ClassVar[LabelKind] = SIGN
+    """What a label is, and how an answer errs."""
+
+    def prompt_bytes(self) -> int:
+        """Bytes of one prompt: its inputs and labels."""
+        return NUMBER * (self.prompt_length + 1) * (self.dimension + 1)
+
+    def sample(self, key: Key | Array | int, batch: int) -> Prompt:
+        """Draw a batch of prompts."""
+        require(1 <= batch < LARGEST, "batch", batch, f"be in [1, {LARGEST:,})")
+        require_batch(self, batch)
+        return _sample(lower(self), as_key(key), batch)
+
+    def draw(self, key: Array) -> Prompt:
+        """One prompt from a JAX key."""
+        raise NotImplementedError(f"{type(self).__name__} must define draw, or bits and prompts")
+
+    def bits(self, key: Key | Array | int, batch: int) -> Any:
+        """The randomness of a batch: here the words of one JAX key per prompt."""
+        return jax.random.key_data(jax.random.split(jax_key(as_key(key)), batch))
+
+    def prompts(self, bits: Any) -> Prompt:
+        """The batch of prompts that the bits determine."""
+        return jax.vmap(lambda words: self.draw(jax.random.wrap_key_data(words, impl="threefry2x32")))(bits)
+
+
+@partial(jax.jit, static_argnums=2)
+def _sample(family: Family, key: Key, batch: int) -> Prompt:
+    return family.prompts(family.bits(key, batch))

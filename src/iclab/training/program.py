@@ -1,0 +1,180 @@
+"""The compiled training of a pack: one `vmap` of the training loop, split over the devices where there are several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from iclab.models.forward import reader
+from iclab.parallel import Compiled
+from iclab.prompts.randomness import Key
+from iclab.training.packing import Pack, cut_packs, shards_for, stack
+from iclab.training.records import Records, Snapshot
+from iclab.training.run import Run, Training
+from iclab.training.sgd import (
+    AHEAD,
+    Learner,
+    Loop,
+    Probe,
+    Setup,
+    Source,
+    State,
+    first_batches,
+    init_key,
+    pipelined,
+    sgd_step,
+    starting_state,
+    step_keys,
+    stretch,
+)
+from iclab.training.trained import named
+
+STRETCH = 50
+"""Steps per call of a compiled program. The number is compiled into it, so most runs use the same."""
+
+
+class Interrupted(Exception):
+    """Another pack failed or the user stopped the work."""
+
+
+class Program:
+    """The compiled training of one structure and width."""
+
+    def __init__(self, shared: bool, shards: int, probe: Probe | None):
+        self.probe, self.shared, self.shards = probe, shared, shards
+        self.compiled = Compiled()
+
+    def train(self, pack: Pack, meter: Callable[[int], None], stopped: Callable[[], bool],
+              recorded: Callable[[int, Snapshot], None] | None = None) -> Snapshot:
+        """Train a pack, call by call; `meter(steps)` counts them, `recorded(index, snapshot)` gets every record."""
+        learners, source = pack.learners(), pack.source()
+        training, records = pack.runs[0].training, Records(pack)
+        runs = len(set(pack.members))
+        done = records.steps[-1] if records.steps else 0
+        if done == 0:
+            state = _begin(learners, pack.dimension)
+        else:
+            meter(done * runs)
+            state = stack([State(start.params, start.optimizer, jnp.uint32(done))
+                           for start in pack.starts if start is not None])
+        loop = self.begin(pack, learners, source, state, done)
+        while done < training.steps:
+            if stopped():
+                raise Interrupted
+            length = self.call_length(training, done, recorded is not None)
+            keys = step_keys(source.data_seed, done + AHEAD, length)
+            loop, losses, probed = self.program(learners, source, keys, loop)(learners, source, keys, loop)
+            done += length
+            records.add(done, jax.device_get(losses), probed)
+            meter(length * runs)
+            if recorded is not None and records.complete:
+                for member in dict.fromkeys(pack.members):
+                    recorded(member, records.snapshot(loop.state))
+        return records.snapshot(loop.state)
+
+    def advance(self, learners: Learner, source: Source, keys: Key, loop: Loop) -> tuple[Loop, Any, Any]:
+        """One step of all runs per key, the losses of every step, and what the probe sees after the last."""
+        if self.shared:
+            loop, losses = _shared_stretch(learners, source, keys, loop)
+        else:
+            loop, losses = jax.vmap(lambda learner, source, keys, loop: stretch(Setup(*learner, *source), loop, keys))(
+                learners, source, keys, loop)
+        probe = self.probe
+        if probe is None:
+            return loop, losses, None
+        look = jax.vmap(lambda learner, source, params: probe(Setup(*learner, *source), params),
+                        in_axes=(0, None if self.shared else 0, 0))
+        return loop, losses, named(look(learners, source, loop.state.params))
+
+    def program(self, learners: Learner, source: Source, keys: Key, loop: Any) -> Any:
+        """`advance` compiled once per number of keys; over several devices each computes its share of the runs."""
+        args = learners, source, keys, loop
+        length = jax.tree.leaves(keys)[0].shape[-1]
+        if self.shards == 1:
+            return self.compiled.get(length, self.advance, *args)
+        mesh = jax.make_mesh((self.shards,), ("runs",), axis_types=(jax.sharding.AxisType.Auto,))
+        over_runs = jax.sharding.PartitionSpec("runs")
+        of_prompts = jax.sharding.PartitionSpec() if self.shared else over_runs
+        carried: Any = Loop(over_runs, of_prompts, of_prompts, of_prompts)  # type: ignore[arg-type]
+        inputs, outputs = (over_runs, of_prompts, of_prompts, carried), (carried, over_runs, over_runs)
+        split = jax.shard_map(self.advance, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
+        at = partial(jax.tree.map, lambda spec: jax.sharding.NamedSharding(mesh, spec))
+        return self.compiled.get(length, split, *args, in_shardings=at(inputs), out_shardings=at(outputs))
+
+    def begin(self, pack: Pack, learners: Learner, source: Source, state: State, done: int) -> Loop:
+        """The loop before a step, with the batches drawn that are on their way at that point."""
+        embedding = reader(learners.model, pack.dimension)
+        if self.shared:
+            embedding = jax.tree.map(lambda leaf: leaf[0], embedding)
+        args = source.prompts, embedding, step_keys(source.data_seed, done, AHEAD)
+        return Loop(state, *_drawing.of(_first_batches(pack.runs[0].training.batch_size, self.shared), *args)(*args))
+
+    def bytes(self, pack: Pack) -> int:
+        """Memory that a pack needs while it is trained, as the compiler reports it."""
+        learners, source = pack.learners(), pack.source()
+        loop = self.begin(pack, learners, source, _begin(learners, pack.dimension), 0)
+        keys = step_keys(source.data_seed, AHEAD, self.call_length(pack.runs[0].training, 0))
+        used = self.program(learners, source, keys, loop).memory_analysis()
+        return self.shards * (used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes)
+
+    def call_length(self, training: Training, done: int, stops: bool = False) -> int:
+        """Steps of the next call: up to the next record when something is read there, else up to the next multiple of
+        `STRETCH`, which runs of most schedules share. `stops` is whether every record must end a call."""
+        every = training.record_every
+        fits = self.probe is None and (every % STRETCH == 0 or (STRETCH % every == 0 and not stops))
+        cut = STRETCH if fits else every
+        return min(cut - done % cut, training.steps - done)
+
+
+@lru_cache(maxsize=64)
+def program_of(structure: Any, shared: bool, shards: int, probe: Probe | None) -> Program:
+    """The program of a structure; training the same shapes again compiles nothing."""
+    return Program(shared, shards, probe)
+
+
+def pack_program(pack: Pack, probe: Probe | None) -> Program:
+    """The program that trains a pack."""
+    return program_of(pack.structure, pack.shared, pack.shards, probe)
+
+
+def pack_bytes(runs: list[Run], shared: bool) -> int:
+    """Bytes that the compiled program for a pack of these runs needs (compiles it)."""
+    width = -(-len(runs) // shards_for(len(runs)))
+    pack = cut_packs(runs, [None] * len(runs), list(range(len(runs))), width, shared)[0]
+    return pack_program(pack, None).bytes(pack)
+
+
+_drawing = Compiled()
+
+
+@lru_cache(maxsize=64)
+def _first_batches(batch_size: int, shared: bool) -> Any:
+    """`first_batches` for all runs; the same program for all models that read prompts of one structure."""
+    def batches(prompts: Any, embedding: Any, keys: Key) -> Any:
+        return first_batches(prompts, embedding, batch_size, keys)
+
+    return batches if shared else jax.vmap(batches)
+
+
+def _begin(learners: Learner, dimension: int) -> State:
+    """Starting weights of all runs. Not one program: its parts are the same for most models and compiled once."""
+    model, training, init_seed = learners
+    return jax.vmap(lambda model, training, key: starting_state(model, training, key, dimension))(
+        model, training, init_key(init_seed))
+
+
+def _shared_stretch(learners: Learner, source: Source, keys: Key, loop: Loop) -> tuple[Loop, Any]:
+    """`stretch` for runs that read the same prompts: each batch is drawn once."""
+    first: Learner = jax.tree.map(lambda leaf: leaf[0], learners)
+
+    def step(state: State, columns: Any, label: Any) -> tuple[State, Any]:
+        def one(learner: Learner, state: State) -> tuple[State, Any]:
+            return sgd_step(Setup(*learner, *source), state, columns, label)
+
+        return jax.vmap(one)(learners, state)
+
+    return pipelined(Setup(*first, *source), step, loop, keys)

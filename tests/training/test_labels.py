@@ -1,0 +1,141 @@
+"""Labels and losses of any kind: a family says what its label is, and training and probes follow it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from iclab import (
+    GatedAttention,
+    Run,
+    SpecError,
+    Sweep,
+    Training,
+    load_checkpoint,
+    measure_error,
+    model_errors,
+    replace,
+    save_checkpoint,
+    train,
+    train_many,
+)
+from iclab.conformance import check_model, check_prompts
+from iclab.models import VectorEmbedding
+from iclab.prompts import CLASS, REAL, VECTOR, Family, Prompt
+from iclab.specs import spec
+from iclab.training.losses import LOSSES
+
+TRAINING = Training(steps=300, batch_size=32, learning_rate=0.02, loss="squared", record_every=100)
+
+
+@spec
+class Regression(Family):
+    """y = w . x, w drawn for every prompt."""
+
+    labels = REAL
+    dimension: int = 3
+    prompt_length: int = 12
+
+    def draw(self, key):
+        w_key, x_key = jax.random.split(key)
+        x = jax.random.normal(x_key, (self.prompt_length + 1, self.dimension))
+        y = x @ jax.random.normal(w_key, (self.dimension,)) / jnp.sqrt(self.dimension)
+        return Prompt(x, y.at[-1].set(0.0), y[-1])
+
+
+@spec
+class Maps(Regression):
+    """y = W x, a vector."""
+
+    labels = VECTOR
+
+    def draw(self, key):
+        w_key, x_key = jax.random.split(key)
+        x = jax.random.normal(x_key, (self.prompt_length + 1, self.dimension))
+        y = x @ jax.random.normal(w_key, (self.dimension, 2)) / jnp.sqrt(self.dimension)
+        return Prompt(x, y.at[-1].set(0.0), y[-1])
+
+
+@spec
+class Clusters(Regression):
+    """Three random points per prompt; the class of an input is the point it is close to."""
+
+    labels = CLASS
+
+    def draw(self, key):
+        centre_key, noise_key, class_key = jax.random.split(key, 3)
+        tokens = self.prompt_length + 1
+        centres = 3 * jnp.linalg.qr(jax.random.normal(centre_key, (self.dimension, self.dimension)))[0]
+        classes = jax.random.randint(class_key, (tokens,), 0, 3)
+        x = centres[classes] + 0.1 * jax.random.normal(noise_key, (tokens, self.dimension))
+        return Prompt(x, jax.nn.one_hot(classes, 3).at[-1].set(0.0), classes[-1])
+
+
+LINEAR = GatedAttention(member="linear", normalise=True)
+CASES = {"number": (LINEAR, Regression(), TRAINING),
+         "vector": (replace(LINEAR, embedding=VectorEmbedding(size=2)), Maps(), TRAINING),
+         "class": (replace(LINEAR, embedding=VectorEmbedding(size=3)), Clusters(),
+                   replace(TRAINING, loss="cross_entropy", learning_rate=0.1))}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_of_label_trains_and_is_measured(name, tmp_path):
+    model, prompts, training = CASES[name]
+    run = Run(model=model, prompts=prompts, training=training)
+    trained = train(run)
+    start = train(replace(run, training=replace(training, steps=1)))
+    assert trained.loss[-1] < 0.7 * start.loss[0]
+    measured = measure_error(trained, prompts, count=2000)
+    assert measured.low < measured.error < measured.high
+    assert np.isnan(measured.hinge)
+    # The compiled probe and the one for any predictor agree.
+    assert model_errors([trained], [prompts], count=2000, seeds=[0])[0, 0] == pytest.approx(measured.error, rel=1e-4)
+    save_checkpoint(tmp_path / "model", trained)
+    again = load_checkpoint(tmp_path / "model", run)
+    np.testing.assert_array_equal(again.predict(prompts.sample(0, 5)), trained.predict(prompts.sample(0, 5)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_of_label_keeps_the_rules(name):
+    model, prompts, _ = CASES[name]
+    check_model(model, prompts)
+    check_prompts(prompts)
+
+
+def test_a_sweep_measures_what_labels_allow():
+    model, prompts, training = CASES["number"]
+    base = Run(model=model, prompts=prompts, training=replace(training, steps=20))
+    frame = Sweep(base=base, seeds=2, prompts=500, measure=("squared_error", "loss")).run().frame
+    assert (frame["squared_error"] > 0).all()
+    with pytest.raises(SpecError, match="for labels of kind number one of squared_error, loss"):
+        Sweep(base=base, seeds=2, measure=("error",)).run()
+
+
+def test_a_loss_must_suit_the_labels():
+    model, prompts, training = CASES["number"]
+    with pytest.raises(SpecError, match=r"training\.loss must be squared \(or a function\) for labels of kind number"):
+        Run(model=model, prompts=prompts, training=replace(training, loss="hinge"))
+    with pytest.raises(SpecError, match=r"embedding must read labels of kind class"):
+        Run(model=model, prompts=Clusters(), training=replace(training, loss="cross_entropy"))
+
+
+def test_a_users_loss_trains_as_the_named_one(tiny_run):
+    def mine(output, label):
+        return jnp.maximum(0.0, 1.0 - label * output)
+
+    runs = [replace(tiny_run, training=replace(tiny_run.training, loss=loss)) for loss in ("hinge", mine)]
+    named, own = train_many(runs)
+    np.testing.assert_array_equal(named.loss, own.loss)
+    logistic = train(replace(tiny_run, training=replace(tiny_run.training, loss="logistic")))
+    assert logistic.state == "trained"
+    assert logistic.loss[-1] < np.log(2)
+
+
+@pytest.mark.parametrize(("name", "output", "label", "expected"), [
+    ("hinge", 0.25, -1.0, 1.25), ("hinge", 2.0, 1.0, 0.0), ("squared", 0.5, 1.0, 0.125),
+    ("squared", np.array([3.0, 4.0]), np.zeros(2), 12.5), ("logistic", 0.0, 1.0, np.log(2)),
+    ("cross_entropy", np.array([0.0, np.log(3.0)]), 1, np.log(4 / 3))])
+def test_losses_are_their_formulas(name, output, label, expected):
+    assert float(LOSSES[name](jnp.asarray(output), label)) == pytest.approx(expected, rel=1e-6)
