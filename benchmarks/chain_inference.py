@@ -15,8 +15,8 @@ import jax
 import numpy as np
 import torch
 
+from iclab.core.parallel import cores
 from iclab.papers.cot.settings import a_run, default_test
-from iclab.parallel import cores
 from iclab.probes.reasoning import reason
 from iclab.training import train
 

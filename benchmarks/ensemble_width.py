@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from iclab import Run, Training, replace, train_many
-from iclab.parallel import cores
+from iclab.core.parallel import cores
 
 RUN = Run(training=Training(steps=500, learning_rate=0.1, record_every=250))
 

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from iclab.bench.torch_mamba import TorchMamba
-from iclab.parallel import cores
-from iclab.runs.engines import run_sweep
-from iclab.runs.sweep_file import read_sweep
+from iclab.core.parallel import cores
+from iclab.sweeps.engines import run_sweep
+from iclab.sweeps.sweep_file import read_sweep
 
 FILE = Path(__file__).parent.parent / "examples" / "04_phase_diagram.toml"
 TORCH_STEPS = 300

@@ -13,9 +13,9 @@ from statistics import median
 
 import torch
 
+from iclab.core.parallel import cores
+from iclab.core.spec import replace
 from iclab.papers.icl.settings import one_layer_run
-from iclab.parallel import cores
-from iclab.specs import replace
 from iclab.training import train_many
 
 SEEDS, STEPS, ROUNDS, TORCH_STEPS = 16, 500, 5, 200

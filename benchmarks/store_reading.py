@@ -15,8 +15,8 @@ from pathlib import Path
 import polars as pl
 
 from iclab import Store
-from iclab.runs.files import digest
-from iclab.runs.results import stored_results
+from iclab.sweeps.results import stored_results
+from iclab.sweeps.storage import digest
 
 
 def write_packs(folder: Path, packs: int) -> None:

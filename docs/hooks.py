@@ -8,14 +8,14 @@ from typing import Any
 
 import iclab
 from iclab.notation import NOTATION
-from iclab.papers.entries import all_entries
+from iclab.papers.catalogue import all_entries
 from iclab.papers.readings import READINGS
-from iclab.papers.sources import SOURCES
+from iclab.papers.references import SOURCES
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
-ROOMS = ("prompts", "models", "probes", "training", "theory", "runs", "figures", "papers", "specs", "errors")
-"""The way of the data."""
+ROOMS = ("prompts", "models", "training", "probes", "theory", "sweeps", "figures", "lab", "papers", "core")
+"""In the order of the data."""
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -41,7 +41,7 @@ def claims() -> str:
 
 def readings() -> str:
     """Where the papers contradict themselves."""
-    return _table(("paper", "place", "printed", "here", "shown by"),
+    return _table(("paper", "place", "printed", "in iclab", "shown by"),
                   [(SOURCES[r.paper].key, r.place, r.printed, r.here, f"`{r.evidence}`" if r.evidence else "")
                    for r in READINGS])
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+import iclab
 from iclab import Classification, LabelEmbedding, Run, Training, measure_error, replace, train
-from iclab.specs import number, part, require_range, spec
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
 
@@ -20,17 +20,17 @@ class Seen(NamedTuple):
     scores: jax.Array
 
 
-@spec(part="model")
+@iclab.spec(part="model")
 class KernelVote:
     """`F = sum_i y_i softmax_i(-|W (x_i - x_query)|^2)`, W trained."""
 
-    init_scale: float = number(default=0.1)
+    init_scale: float = iclab.number(default=0.1)
     """Starting value of W's diagonal."""
-    embedding: LabelEmbedding = part(default_factory=LabelEmbedding)
+    embedding: LabelEmbedding = iclab.part(default_factory=LabelEmbedding)
     """How labels enter the columns."""
 
     def check(self) -> None:
-        require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
+        iclab.require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
 
     def init(self, key: jax.Array, dimension: int) -> jax.Array:
         """Weights before training."""

@@ -7,24 +7,23 @@ import sys
 import jax
 import jax.numpy as jnp
 
+import iclab
 from iclab import GatedAttention, Prompt, Run, Training, measure_error, replace, train_many
-from iclab.prompts.prompt import Family
-from iclab.specs import number, require_range, spec
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
 
 
-@spec(part="prompts")
-class Halfspaces(Family):
+@iclab.spec(part="prompts")
+class Halfspaces(iclab.Family):
     """x is Gaussian; its label is the side of a random plane that it lies on."""
 
     dimension: int = 4
     prompt_length: int = 20
-    wrong_fraction: float = number(default=0.0)
+    wrong_fraction: float = iclab.number(default=0.0)
     """Share of the examples whose label is wrong."""
 
     def check(self) -> None:
-        require_range(self, "wrong_fraction", 0, 1)
+        iclab.require_range(self, "wrong_fraction", 0, 1)
 
     def draw(self, key: jax.Array) -> Prompt:
         """One prompt; batches, ensembles and compiled loops are iclab's business."""

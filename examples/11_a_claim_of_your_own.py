@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from iclab import model_errors, replace, seed_interval
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, error_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Size, per_seed
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Size, per_seed
 from iclab.papers.mamba.settings import one_layer_run, training_prompts
 from iclab.probes import information_floor
-from iclab.specs import to_json
 
 SIZES = {"quick": Size(seeds=3, steps=500, prompts=1_000), "full": Size(seeds=8, steps=3_000, prompts=10_000)}
 DECISIVE = (0.2, 0.4, 0.6, 0.8, 1.0)

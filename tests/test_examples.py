@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iclab import Store
-from iclab.papers.entries import Lab, Size
+from iclab.lab.entries import Lab, Size
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))

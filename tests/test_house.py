@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import iclab
+from iclab.core.spec import field_help
 from iclab.models import (
     GPT2,
     ChainAttention,
@@ -21,13 +22,11 @@ from iclab.models import (
 )
 from iclab.notation import NOTATION
 from iclab.prompts import ArrayPrompts, Chain, Classification
-from iclab.specs import field_help
 from iclab.training import Run, Training
 
 SOURCE = Path(iclab.__file__).parent
-ORDER = ["errors", "registry", "limits", "inputs", "parallel", "specs", "fields", "notation", "prompts", "models",
-         "training", "probes", "conformance", "theory", "runs", "figures", "papers", "report", "bench", "commands",
-         "cli", "__main__"]
+ORDER = ["core", "notation", "prompts", "models", "training", "probes", "conformance", "theory", "sweeps", "figures",
+         "lab", "papers", "report", "bench", "commands", "cli", "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
 SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
          VectorEmbedding, ChainEmbedding, Training, Run]

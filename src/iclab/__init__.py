@@ -6,9 +6,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from iclab.errors import CheckpointError, IclabError, SpecError
+    from iclab.core.errors import CheckpointError, IclabError, SpecError
+    from iclab.core.spec import number, part, replace, require_range, spec
     from iclab.figures.phase import phase_diagram
-    from iclab.models import GPT2, ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
+    from iclab.models import (
+        GPT2,
+        ChainAttention,
+        ChainEmbedding,
+        GatedAttention,
+        LabelEmbedding,
+        SoftmaxMLP,
+        VectorEmbedding,
+    )
     from iclab.papers.cot.compare import compare_reasoning
     from iclab.probes import (
         bayes_predictor,
@@ -24,20 +33,20 @@ if TYPE_CHECKING:
     from iclab.probes.chains import chain_errors
     from iclab.probes.pruning import neuron_norms, prune
     from iclab.probes.reasoning import reason
-    from iclab.prompts import Chain, Classification, Prompt, chain_test, from_labelled
-    from iclab.runs.results import stored_results
-    from iclab.runs.store import Store
-    from iclab.runs.sweep import Draws, Sweep
-    from iclab.runs.sweep_file import read_sweep
-    from iclab.specs import replace
+    from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
+    from iclab.sweeps.results import stored_results
+    from iclab.sweeps.store import Store
+    from iclab.sweeps.sweep import Draws, Sweep
+    from iclab.sweeps.sweep_file import read_sweep
     from iclab.theory import theory_of
     from iclab.training import Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "iclab.errors": ("CheckpointError", "IclabError", "SpecError"),
-    "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "SoftmaxMLP"),
+    "iclab.core.errors": ("CheckpointError", "IclabError", "SpecError"),
+    "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "SoftmaxMLP",
+                     "VectorEmbedding"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
     "iclab.probes.baselines": ("baselines", "classifier_predictor"),
@@ -46,13 +55,13 @@ _HOME = {
     "iclab.probes.chains": ("chain_errors",),
     "iclab.probes.reasoning": ("reason",),
     "iclab.papers.cot.compare": ("compare_reasoning",),
-    "iclab.prompts": ("Chain", "Classification", "Prompt", "chain_test", "from_labelled"),
+    "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
     "iclab.figures.phase": ("phase_diagram",),
-    "iclab.runs.results": ("stored_results",),
-    "iclab.runs.store": ("Store",),
-    "iclab.runs.sweep": ("Draws", "Sweep"),
-    "iclab.runs.sweep_file": ("read_sweep",),
-    "iclab.specs": ("replace",),
+    "iclab.sweeps.results": ("stored_results",),
+    "iclab.sweeps.store": ("Store",),
+    "iclab.sweeps.sweep": ("Draws", "Sweep"),
+    "iclab.sweeps.sweep_file": ("read_sweep",),
+    "iclab.core.spec": ("number", "part", "replace", "require_range", "spec"),
     "iclab.theory": ("theory_of",),
     "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
 }
@@ -66,6 +75,7 @@ __all__ = [
     "CheckpointError",
     "Classification",
     "Draws",
+    "Family",
     "GatedAttention",
     "IclabError",
     "LabelEmbedding",
@@ -77,6 +87,7 @@ __all__ = [
     "Sweep",
     "Trained",
     "Training",
+    "VectorEmbedding",
     "attack_error",
     "baselines",
     "bayes_predictor",
@@ -91,14 +102,18 @@ __all__ = [
     "measure_error",
     "model_errors",
     "neuron_norms",
+    "number",
+    "part",
     "phase_diagram",
     "prune",
     "read_sweep",
     "reason",
     "replace",
+    "require_range",
     "save_checkpoint",
     "score_mass",
     "seed_interval",
+    "spec",
     "stored_results",
     "theory_of",
     "train",

@@ -62,7 +62,7 @@ def _run(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         return _fail(f"command must be one of {', '.join(COMMANDS)}, got {name!r}")
-    from iclab.errors import IclabError
+    from iclab.core.errors import IclabError
 
     _write_any_text()
     try:

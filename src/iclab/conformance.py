@@ -15,14 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iclab.errors import IclabError
-from iclab.fields import hint_of, kinds
+from iclab.core.errors import IclabError
+from iclab.core.parse import hint_of, kinds
+from iclab.core.spec import lower, replace
 from iclab.models import forward
 from iclab.models.protocol import Model
 from iclab.prompts.labels import LabelKind
 from iclab.prompts.prompt import Family, Prompt
 from iclab.prompts.randomness import as_key
-from iclab.specs import lower, replace
 from iclab.training import Run, Training, load_checkpoint, save_checkpoint, train
 from iclab.training.losses import LOSSES
 from iclab.training.matching import prompts_for

@@ -12,7 +12,7 @@ import pytest
 
 from iclab import load_checkpoint
 from iclab.cli import main
-from iclab.papers.entries import Size
+from iclab.lab.entries import Size
 from iclab.papers.mamba import settings
 
 SMALL = ["--prompts.dimension", "9", "--prompts.relevant-patterns", "3", "--prompts.irrelevant-patterns",

@@ -15,12 +15,13 @@ from iclab import IclabError
 from iclab.cli import main
 from iclab.commands.board import Board, claims_table
 from iclab.figures.plots import Plot
-from iclab.papers import outcomes
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table, all_entries, own_entry
-from iclab.papers.outcomes import Finished, finish, from_json, to_json, with_kept
-from iclab.runs import versions
-from iclab.runs.store import Store
+from iclab.lab import outcomes
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.outcomes import Finished, finish, from_json, to_json, with_kept
+from iclab.papers.catalogue import all_entries, own_entry
+from iclab.sweeps import versions
+from iclab.sweeps.store import Store
 from iclab.theory import Condition, Constant
 
 SPEC_CLAIMS = [
@@ -36,8 +37,8 @@ FIGURES = [
 ]
 
 OWN = '''
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Outcome, per_seed
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Outcome, per_seed
 from iclab.papers.mamba.settings import one_layer_run
 from iclab import replace, Training
 

@@ -9,7 +9,7 @@ import pytest
 
 from iclab.cli import main
 from iclab.commands import progress
-from iclab.runs.engines import Tally
+from iclab.sweeps.engines import Tally
 from tiny_sweep import TINY_PROMPTS
 
 FILE = f"""

@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, SoftmaxMLP, registry, replace
+from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, SoftmaxMLP, replace
 from iclab.conformance import ConformanceError, check_model, check_prompts, check_values
-from iclab.fields import of_kind
+from iclab.core import registry
+from iclab.core.parse import of_kind
+from iclab.core.spec import number, spec
 from iclab.prompts.arrays import from_labelled
 from iclab.prompts.chain import Chain, chain_test
-from iclab.specs import number, spec
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = Classification(dimension=8, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2, prompt_length=4,

@@ -11,7 +11,7 @@ from refusal import refused
 from safetensors.numpy import load_file, save_file
 
 from iclab import load_checkpoint, replace, save_checkpoint, train
-from iclab.specs import to_json
+from iclab.core.identity import to_json
 from iclab.training.checkpoint import FORMAT, _digest
 
 

@@ -10,10 +10,10 @@ import sys
 import pytest
 from refusal import refused
 
-from iclab.errors import IclabError, SpecError
+from iclab.core.errors import IclabError, SpecError
+from iclab.core.files import write_whole
 from iclab.figures.plots import Plot
-from iclab.papers.entries import Table
-from iclab.training.checkpoint import write_whole
+from iclab.lab.entries import Table
 
 
 def test_a_pipe_is_not_replaced(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from iclab import IclabError, Run, Sweep, phase_diagram, replace
 from iclab.papers.mamba.settings import attacked_prompts, training_prompts
-from iclab.runs.results import Results
+from iclab.sweeps.results import Results
 from iclab.theory.mamba import promise
 
 

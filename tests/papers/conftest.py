@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from shrunken import shrink
 
-from iclab.papers.entries import Lab
-from iclab.runs.store import Store
+from iclab.lab.entries import Lab
+from iclab.sweeps.store import Store
 
 
 @pytest.fixture(scope="module")

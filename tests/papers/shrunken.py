@@ -9,10 +9,11 @@ from functools import partial
 import pytest
 
 from iclab import GPT2
+from iclab.lab.entries import Size
+from iclab.papers.catalogue import all_entries
 from iclab.papers.cot import families as cot_families
 from iclab.papers.cot import iterations as cot_iterations
 from iclab.papers.cot import settings as cot_settings
-from iclab.papers.entries import Size, all_entries
 from iclab.papers.icl import alpha as icl_alpha
 from iclab.papers.icl import baselines as icl_baselines
 from iclab.papers.icl import context as icl_context
@@ -112,7 +113,7 @@ def check_entry(entry, lab, monkeypatch):
     def no_training(*_, **__):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("iclab.runs.store.train_many", no_training)
+    monkeypatch.setattr("iclab.sweeps.store.train_many", no_training)
     # The pictures have been looked at, and drawing them again takes long.
     monkeypatch.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))

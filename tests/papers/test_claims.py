@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from iclab.papers.claims import Check, Claim
+from iclab.lab.claims import Check, Claim
 from iclab.probes import Interval
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from iclab import SpecError, compare_reasoning, replace
-from iclab.papers.claims import WORST_FIRST
+from iclab.lab.claims import WORST_FIRST
+from iclab.lab.entries import Lab, Size
 from iclab.papers.cot import condition1, dynamics, examples, icl, iterations
 from iclab.papers.cot.mechanism import along, inside
 from iclab.papers.cot.settings import a_run, default_test
 from iclab.papers.cot.trained import untrained
-from iclab.papers.entries import Lab, Size
 from iclab.prompts.transitions import quality, same_steps, weak_step
-from iclab.runs.store import Store
+from iclab.sweeps.store import Store
 from iclab.theory.cot import prediction, theorem2_conditions, theorem3_conditions
 from iclab.training import train_many
 

@@ -9,10 +9,9 @@ import pytest
 from shrunken import check_entry, of_papers
 
 from iclab import IclabError
-from iclab.papers import entries
-from iclab.papers.entries import all_entries, chosen_entries
+from iclab.papers.catalogue import all_entries, chosen_entries
 from iclab.papers.mamba import robustness
-from iclab.runs.store import Store
+from iclab.sweeps.store import Store
 
 
 def test_every_entry_has_an_id_a_place_and_a_docstring():

@@ -27,7 +27,7 @@ from iclab.papers.mamba.table1 import FRACTION, PLACEMENTS
 from iclab.papers.mamba.trained import ungated, untrained
 from iclab.probes import model_errors
 from iclab.probes.inside import fit_decay, gate_profiles
-from iclab.runs.results import Results
+from iclab.sweeps.results import Results
 
 SEEDS = [0, 1, 2, 3]
 

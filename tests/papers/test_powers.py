@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclab.papers.entries import Lab
-from iclab.papers.powers import fit_law
-from iclab.runs.store import Store
+from iclab.lab.entries import Lab
+from iclab.lab.powers import fit_law
+from iclab.sweeps.store import Store
 from iclab.theory.mamba import ITERATIONS
 
 LAW = ITERATIONS["mamba"]

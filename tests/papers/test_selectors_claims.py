@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from iclab import train_many
+from iclab.core.spec import replace
 from iclab.models import forward_batch
 from iclab.papers.selectors import decode, features, noise
 from iclab.papers.selectors.mechanism import along, inside, parts
 from iclab.papers.selectors.settings import a_run
-from iclab.specs import replace
 
 SEEDS = [0, 1, 2, 3]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from iclab import Chain, ChainAttention, ChainEmbedding, Run, SoftmaxMLP, SpecError, Training, replace
+from iclab.core.identity import canonical, from_json, to_json
 from iclab.prompts.chain import chain_test, random_mixtures
 from iclab.prompts.transitions import weak_step
-from iclab.specs import canonical, from_json, to_json
 
 TRAINING = Chain(patterns=7, dimension=12, prompt_length=5)
 M, K, EXAMPLES = 7, 3, 5

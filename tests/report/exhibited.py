@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from iclab.core.spec import lower
 from iclab.models import forward
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import out_of_domain
@@ -18,7 +19,6 @@ from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes.reasoning import at_once, chain_of_thought
 from iclab.prompts import Prompt
 from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, used_coordinates
-from iclab.specs import lower
 from iclab.training import Run, Trained
 from iclab.training.sgd import begin
 from iclab.training.trained import named

@@ -12,12 +12,12 @@ from browser import opened
 
 from iclab.figures.heat import heat_figure
 from iclab.figures.plots import Curve, Panel, error_figure
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Outcome, Table
+from iclab.lab.outcomes import Finished
 from iclab.notation import NOTATION
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Outcome, Table
-from iclab.papers.outcomes import Finished
 from iclab.papers.readings import READINGS
-from iclab.papers.sources import SOURCES
+from iclab.papers.references import SOURCES
 from iclab.report.page import Page
 from iclab.theory import Condition, Constant
 

@@ -14,14 +14,14 @@ from visitor import go, outputs, strip
 
 from iclab.cli import main
 from iclab.commands import play, reproduce
-from iclab.papers import outcomes
-from iclab.papers.entries import Entry, Outcome
+from iclab.lab import outcomes
+from iclab.lab.entries import Entry, Outcome
 from iclab.papers.mamba.settings import training_prompts
 from iclab.prompts import Prompt
 from iclab.report.playground import page as playground_page
 from iclab.report.playground.exhibits import GATED_STEPS, RATES, at_step, exhibits, used_coordinates
 from iclab.report.playground.page import as_script
-from iclab.runs.sources import Trace
+from iclab.sweeps.sources import Trace
 
 MANY = 200
 

@@ -12,8 +12,8 @@ from exhibited import compare_chain, compare_gated, compare_softmax
 from visitor import go
 
 from iclab.cli import main
+from iclab.lab.entries import Lab
 from iclab.papers.cot.settings import default_test
-from iclab.papers.entries import Lab
 from iclab.papers.icl.settings import in_domain, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes import model_errors
@@ -21,7 +21,7 @@ from iclab.probes.chains import chain_errors
 from iclab.probes.pruning import prune
 from iclab.prompts.transitions import circulant, one_rival
 from iclab.report.playground.exhibits import GATED_STEPS, RATES, exhibits, kept
-from iclab.runs.store import Store
+from iclab.sweeps.store import Store
 
 pytestmark = pytest.mark.slow
 MANY = 200

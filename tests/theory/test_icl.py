@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iclab.core.spec import replace
 from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain, training_prompts
-from iclab.specs import replace
 from iclab.theory.icl import least_pattern_sum, theorem33_conditions, theorem34_conditions
 from iclab.theory.setting import balanced
 

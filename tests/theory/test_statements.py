@@ -9,13 +9,13 @@ import pytest
 
 from iclab import GPT2, GatedAttention, Run, SpecError, save_checkpoint, theory_of, train
 from iclab.cli import main
+from iclab.core.spec import replace
+from iclab.papers.catalogue import all_entries
 from iclab.papers.cot import settings as cot
-from iclab.papers.entries import all_entries
 from iclab.papers.icl import settings as icl
 from iclab.papers.mamba import settings as mamba
 from iclab.papers.selectors import settings as selectors
 from iclab.prompts.transitions import same_steps
-from iclab.specs import replace
 from iclab.theory import Condition, Constant, read_constants, shipped_constants
 from iclab.theory.all import LAWS
 from iclab.theory.statements import by_law

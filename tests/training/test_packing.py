@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from iclab import GPT2, Classification, Run, SoftmaxMLP, SpecError, Training, replace, train, train_many
-from iclab.specs import lower
+from iclab.core.spec import lower
 from iclab.training.packing import WIDTH, best_width, groups
 
 SMALL = Classification(dimension=9, relevant_patterns=4, irrelevant_patterns=2, outlier_patterns=2, prompt_length=6,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from iclab import Chain, Classification, GatedAttention, Run, SpecError, Training, train
-from iclab.limits import memory_limit, read_bytes, size_words
+from iclab.core.limits import memory_limit, read_bytes, size_words
 from iclab.models import GPT2, ChainAttention, ChainEmbedding, LabelEmbedding, SoftmaxMLP
 from iclab.models.gates import MEMBERS
 from iclab.probes import measure_error

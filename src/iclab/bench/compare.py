@@ -10,11 +10,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from iclab.errors import IclabError
+from iclab.core.errors import IclabError
+from iclab.core.parallel import cores
+from iclab.core.spec import replace
 from iclab.models import GatedAttention
 from iclab.papers.mamba.settings import training_prompts
-from iclab.parallel import cores
-from iclab.specs import replace
 from iclab.training import Run, Training, train_many
 
 ENSEMBLE = 32

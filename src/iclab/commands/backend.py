@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from iclab.errors import IclabError
+from iclab.core.errors import IclabError
 
 START = "import jax; jax.devices()"
 

@@ -17,9 +17,9 @@ from rich.text import Text
 
 from iclab.commands.output import console, duration
 from iclab.commands.progress import LINE_EVERY
-from iclab.papers.claims import Claim
-from iclab.papers.entries import Entry
-from iclab.papers.outcomes import Finished
+from iclab.lab.claims import Claim
+from iclab.lab.entries import Entry
+from iclab.lab.outcomes import Finished
 
 COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "shown": "cyan"}
 

@@ -16,9 +16,9 @@ from rich.table import Table
 from iclab.commands.options import Parser
 from iclab.commands.output import to_text
 from iclab.commands.progress import bar
-from iclab.errors import IclabError
-from iclab.inputs import read_file, read_json
-from iclab.limits import LARGEST, MOST_PROMPTS
+from iclab.core.errors import IclabError
+from iclab.core.files import read_file, read_json
+from iclab.core.limits import LARGEST, MOST_PROMPTS
 from iclab.papers.cot.compare import Comparison, compare_reasoning
 from iclab.prompts.transitions import same_steps, weak_step
 

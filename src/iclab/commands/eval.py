@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from iclab import registry
 from iclab.commands.kinds import add_import, import_named
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
+from iclab.core import registry
+from iclab.core.spec import replace
 from iclab.probes import bayes_predictor, information_floor, measure_error
 from iclab.probes.chains import chain_errors
 from iclab.prompts import Chain, Classification
-from iclab.runs.measures import applies
-from iclab.specs import replace
+from iclab.sweeps.measures import applies
 from iclab.training import Trained, load_checkpoint
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from iclab import registry
 from iclab.commands.options import Parser
-from iclab.fields import import_module, of_kind
-from iclab.specs import replace
+from iclab.core import registry
+from iclab.core.parse import import_module, of_kind
+from iclab.core.spec import replace
 from iclab.training import Run
 from iclab.training.matching import model_for, prompts_for, training_for
 

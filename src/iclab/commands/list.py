@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iclab.commands.options import Parser
 from iclab.commands.output import to_text
-from iclab.papers.entries import all_entries
+from iclab.papers.catalogue import all_entries
 
 
 def main(arguments: list[str]) -> None:

@@ -8,10 +8,10 @@ import typing
 from collections.abc import Collection
 from typing import Any, NoReturn
 
-from iclab.errors import IclabError, SpecError
-from iclab.fields import import_function, kinds
+from iclab.core.errors import IclabError, SpecError
+from iclab.core.parse import import_function, kinds
+from iclab.core.spec import field_help, replace
 from iclab.prompts.patterns import Matrix
-from iclab.specs import field_help, replace
 
 
 class Parser(argparse.ArgumentParser):

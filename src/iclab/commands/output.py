@@ -31,7 +31,7 @@ def console() -> Any:
 
 def say_damage(store: Any) -> None:
     """Report a store's damaged files, if any, in one line on standard error."""
-    from iclab.runs.packs import store_at
+    from iclab.sweeps.packs import store_at
 
     file_stores = [store.files, store_at(store.files.address).files]
     broken = list(dict.fromkeys(name for files in file_stores for name in files.damage))

@@ -9,12 +9,12 @@ from pathlib import Path
 from iclab.commands.options import Parser
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import bar
-from iclab.papers.entries import Lab
+from iclab.core.files import write_whole
+from iclab.lab.entries import Lab
 from iclab.report.playground.exhibits import exhibits, kept, trained
 from iclab.report.playground.page import render
-from iclab.runs.store import Store, check_writable
+from iclab.sweeps.store import Store, check_writable
 from iclab.training import Trained
-from iclab.training.checkpoint import write_whole
 
 PAGE = "playground.html"
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from iclab.parallel import cores
-from iclab.runs.store import Store
+from iclab.core.parallel import cores
+from iclab.sweeps.store import Store
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 """First bytes of a file that JAX compressed with Zstandard; without that library it uses zlib."""

@@ -10,13 +10,14 @@ from iclab.commands.options import Parser
 from iclab.commands.output import say_damage, to_text
 from iclab.commands.play import PAGE, write_playground
 from iclab.commands.programs import keep_compiled_programs
-from iclab.papers.claims import Claim
-from iclab.papers.entries import SCALES, Lab, all_entries, chosen_entries
-from iclab.papers.outcomes import Finished, finish, with_kept
+from iclab.core.files import write_whole
+from iclab.lab.claims import Claim
+from iclab.lab.entries import SCALES, Lab
+from iclab.lab.outcomes import Finished, finish, with_kept
+from iclab.papers.catalogue import all_entries, chosen_entries
 from iclab.report.page import Page
 from iclab.report.playground.exhibits import kept
-from iclab.runs.store import Store, check_writable
-from iclab.training.checkpoint import write_whole
+from iclab.sweeps.store import Store, check_writable
 
 WRITE_EVERY = 10.0
 """Seconds between rewrites of the page while entries run."""
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> None:
     store.check()
     keep_compiled_programs(store)
     lab = Lab(store, options.scale, options.seed)
-    results, playground = Results(out, lab), None
+    results, playground = ResultFiles(out, lab), None
     try:
         with board(entries) as live_board:
             for entry in entries:
@@ -68,7 +69,7 @@ def main(arguments: list[str]) -> None:
         print(f"playground: {playground}")
 
 
-class Results:
+class ResultFiles:
     """The files of a run, written as entries finish."""
 
     def __init__(self, out: Path, lab: Lab):

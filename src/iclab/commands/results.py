@@ -8,9 +8,9 @@ import polars as pl
 
 from iclab.commands.options import Parser
 from iclab.commands.output import say_damage
-from iclab.runs.results import stored_over_seeds, stored_results
-from iclab.runs.store import Store
-from iclab.training.checkpoint import write_whole
+from iclab.core.files import write_whole
+from iclab.sweeps.results import stored_over_seeds, stored_results
+from iclab.sweeps.store import Store
 
 HELP = """Show what the sweeps in a store have measured. Columns are the fields in which its trials differ.
 

@@ -10,17 +10,17 @@ from iclab.commands.options import Parser
 from iclab.commands.output import duration, say_damage, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
-from iclab.errors import IclabError
+from iclab.core.errors import IclabError
+from iclab.core.files import write_whole
+from iclab.core.limits import read_bytes
 from iclab.figures.phase import find_theory, phase_diagram
-from iclab.limits import read_bytes
-from iclab.runs import sweep_file
-from iclab.runs.engines import ENGINES, run_sweep
-from iclab.runs.planner import Plan, plan_sweep
-from iclab.runs.results import Results
-from iclab.runs.store import Store, check_writable
-from iclab.runs.sweep import MOST_TRIALS
-from iclab.runs.sweep_file import PlotRequest, read_sweep
-from iclab.training.checkpoint import write_whole
+from iclab.sweeps import sweep_file
+from iclab.sweeps.engines import ENGINES, run_sweep
+from iclab.sweeps.planner import Plan, plan_sweep
+from iclab.sweeps.results import Results
+from iclab.sweeps.store import Store, check_writable
+from iclab.sweeps.sweep import MOST_TRIALS
+from iclab.sweeps.sweep_file import PlotRequest, read_sweep
 
 MOST_WORKERS = 4096
 """Largest number of packs that run at once."""

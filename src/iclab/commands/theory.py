@@ -10,14 +10,14 @@ from typing import Any
 from iclab.commands.chain import add_transitions, read_transitions
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
-from iclab.errors import IclabError
-from iclab.inputs import read_file
+from iclab.core.errors import IclabError
+from iclab.core.files import read_file
+from iclab.core.spec import replace
 from iclab.papers.cot import settings as cot
 from iclab.papers.icl import settings as icl
 from iclab.papers.mamba import settings as mamba
 from iclab.papers.selectors import settings as selectors
 from iclab.prompts.transitions import as_transitions, matrices
-from iclab.specs import replace
 from iclab.theory import Condition, Constant, Law, Statement, read_constants, shipped_constants, theory_of
 from iclab.theory.statements import number
 from iclab.training import Run, load_checkpoint

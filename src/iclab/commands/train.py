@@ -10,14 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from iclab import registry
 from iclab.commands.kinds import add_kinds, default_run
 from iclab.commands.options import Parser, add_spec, read_spec
 from iclab.commands.output import to_text
 from iclab.commands.progress import bar
-from iclab.errors import shown
-from iclab.runs.store import check_writable
-from iclab.specs import replace, to_json
+from iclab.core import registry
+from iclab.core.errors import shown
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
+from iclab.sweeps.store import check_writable
 from iclab.training import Trained, load_checkpoint, save_checkpoint, train
 
 SAVE_EVERY = 5.0

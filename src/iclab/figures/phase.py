@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from iclab.errors import SpecError, require
-from iclab.fields import import_function
+from iclab.core.errors import SpecError, require
+from iclab.core.parse import import_function
 from iclab.figures.plots import Plot, to_csv, to_svg
 from iclab.figures.style import NAMES, style
-from iclab.runs.measures import STATES
-from iclab.runs.results import Results, Table
+from iclab.sweeps.measures import STATES
+from iclab.sweeps.results import Results, TrialTable
 from iclab.theory.mamba import promise
 
 Theory = Callable[[Any, Any], float]
@@ -25,7 +25,7 @@ WRITTEN_CELLS = 15
 """Most cells along an axis for which numbers are written into the cells."""
 
 
-def phase_diagram(results: Table, x: str, y: str, *, colour: str = "error", panel: str | None = None,
+def phase_diagram(results: TrialTable, x: str, y: str, *, colour: str = "error", panel: str | None = None,
                   theory: str | Theory | None = None, name: str = "phase", title: str = "", caption: str = "") -> Plot:
     """Mean of `colour` over seeds for every (x, y), one panel per value of `panel`.
 
@@ -60,7 +60,7 @@ def phase_diagram(results: Table, x: str, y: str, *, colour: str = "error", pane
     return Plot(name, title, caption, svg, to_csv(columns, table.select(columns).rows()))
 
 
-def _check(results: Table, x: str, y: str, colour: str, panel: str | None) -> None:
+def _check(results: TrialTable, x: str, y: str, colour: str, panel: str | None) -> None:
     for role, field in (("x", x), ("y", y), ("panel", panel)):
         require(field is None or field in results.axes, role, field,
                 f"be a swept field, one of {', '.join(results.axes)}")
@@ -120,7 +120,7 @@ def _short(value: float) -> str:
     return text.removeprefix("0") if value < 1 else text
 
 
-def _draw_theory(axis: Any, results: Table, x: str, y: str, panel: str | None, value: Any, theory: str | Theory,
+def _draw_theory(axis: Any, results: TrialTable, x: str, y: str, panel: str | None, value: Any, theory: str | Theory,
                  cell: dict[str, Any]) -> str:
     """Draw the boundary of the theorem's region and say where it lies."""
     if not isinstance(results, Results):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.errors import require
+from iclab.core.errors import require
 from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, SPARE, VOTE, style
 from iclab.probes.error_rate import UNIT, seed_interval
 

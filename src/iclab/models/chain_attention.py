@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from iclab.core.spec import number, part, require_range, spec
 from iclab.models.embedding import ChainEmbedding
-from iclab.specs import number, part, require_range, spec
 
 BLOCK = 2**13
 

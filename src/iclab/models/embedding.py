@@ -7,8 +7,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from iclab.core.spec import number, require_count, require_range, spec
 from iclab.prompts.prompt import Prompt
-from iclab.specs import number, require_count, require_range, spec
 
 
 @spec(part="embedding")

@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from iclab.core.spec import spec_class, with_structure
 from iclab.models.chain_attention import ChainAttention, ChainParams
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding
 from iclab.models.gated_attention import GatedAttention, LayerParams
 from iclab.models.gpt2 import GPT2, GPT2Params
 from iclab.models.softmax_mlp import SoftmaxMLP, SoftmaxParams
 from iclab.prompts.prompt import Prompt
-from iclab.specs import spec_class, with_structure
 
 ALIGNMENT = 8
 

@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from iclab.errors import require
-from iclab.limits import DEEPEST
+from iclab.core.errors import require
+from iclab.core.limits import DEEPEST
+from iclab.core.spec import number, part, require_choice, require_count, require_range, spec
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding, VectorEmbedding
 from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
 from iclab.models.gates import MEMBERS, GateParams, gate_count, gates, init_gate
-from iclab.specs import number, part, require_choice, require_count, require_range, spec
 
 
 class LayerParams(NamedTuple):

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from iclab.errors import require
-from iclab.limits import DEEPEST
+from iclab.core.errors import require
+from iclab.core.limits import DEEPEST
+from iclab.core.spec import part, require_count, spec
 from iclab.models.embedding import LabelEmbedding
-from iclab.specs import part, require_count, spec
 
 
 class Affine(NamedTuple):

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from iclab.errors import require
+from iclab.core.errors import require
+from iclab.core.spec import number, part, require_count, require_range, spec
 from iclab.models.embedding import LabelEmbedding
-from iclab.specs import number, part, require_count, require_range, spec
 
 
 class SoftmaxParams(NamedTuple):

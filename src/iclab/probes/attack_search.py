@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from iclab.errors import require
+from iclab.core.errors import require
+from iclab.core.parallel import Compiled
+from iclab.core.spec import replace
 from iclab.models.forward import forward_batch
-from iclab.parallel import Compiled
 from iclab.probes.error_rate import on_device
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS, label_rule, place
 from iclab.prompts.classification import Classification
 from iclab.prompts.prompt import Prompt
 from iclab.prompts.randomness import as_key, fold
-from iclab.specs import replace
 from iclab.training.trained import Trained
 
 _compiled = Compiled()

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from iclab.errors import require
+from iclab.core.errors import require
 from iclab.models.forward import forward_batch
 from iclab.models.gated_attention import GatedAttention
 from iclab.probes.error_rate import averages

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from iclab.errors import require
-from iclab.limits import require_test_size
-from iclab.parallel import Compiled, each
+from iclab.core.errors import require
+from iclab.core.limits import require_test_size
+from iclab.core.parallel import Compiled, each
 from iclab.probes.error_rate import batch_keys, on_device
 from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
 from iclab.prompts.chain import Chain

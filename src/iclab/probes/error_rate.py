@@ -16,14 +16,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import stats
 
-from iclab.errors import SpecError, require
-from iclab.limits import require_test_size
+from iclab.core.errors import SpecError, require
+from iclab.core.limits import require_test_size
+from iclab.core.parallel import Compiled, each
+from iclab.core.spec import lower
 from iclab.models.forward import forward_batch
-from iclab.parallel import Compiled, each
 from iclab.prompts.labels import LabelKind
 from iclab.prompts.prompt import Family, Prompt
 from iclab.prompts.randomness import Key, as_key, fold
-from iclab.specs import lower
 from iclab.training.trained import Trained
 
 Predictor = Callable[[Prompt], Any]

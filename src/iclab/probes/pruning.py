@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from iclab.errors import require
+from iclab.core.errors import require
 from iclab.models.protocol import Prunable
 from iclab.training.trained import Trained
 

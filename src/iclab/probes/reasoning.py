@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from iclab.errors import require
+from iclab.core.errors import require
+from iclab.core.parallel import Compiled, default_workers, each
 from iclab.models.forward import fitted, fitted_model, read, reader
 from iclab.models.protocol import ReadsInParts, ShowsGates
-from iclab.parallel import Compiled, default_workers, each
 from iclab.probes.error_rate import on_device
 from iclab.prompts.prompt import Prompt
 from iclab.training.trained import Trained

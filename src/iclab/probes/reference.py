@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from iclab.errors import require
+from iclab.core.errors import require
 from iclab.prompts.attacks import label_rule
 from iclab.prompts.prompt import Prompt
 

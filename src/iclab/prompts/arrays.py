@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from iclab.errors import SpecError, require
+from iclab.core.errors import SpecError, require
+from iclab.core.spec import array, encoded, number, require_count, spec
 from iclab.prompts.attacks import placement_code, rule_code
 from iclab.prompts.prompt import Family, Prompt, Truth
 from iclab.prompts.randomness import Bits, Key, TokenWords, as_key, draw_bits, uniform23
 from iclab.prompts.roles import carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.tasks import Task, tasks_code
-from iclab.specs import array, encoded, number, require_count, spec
 
 
 @spec

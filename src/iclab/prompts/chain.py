@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
-from iclab.errors import require
+from iclab.core.errors import require
+from iclab.core.spec import encoded, lower, number, replace, require_count, require_range, spec
 from iclab.prompts.labels import STEP
 from iclab.prompts.patterns import Matrix, orthonormal_rows
 from iclab.prompts.prompt import NUMBER, Family, Prompt
@@ -33,7 +34,6 @@ from iclab.prompts.randomness import (
     uniform23,
 )
 from iclab.prompts.transitions import MOST_ENTRIES, Transitions, matrices
-from iclab.specs import encoded, lower, number, replace, require_count, require_range, spec
 
 ABSENT = -1
 WORD = 32

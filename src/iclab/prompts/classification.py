@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from iclab.errors import require
+from iclab.core.errors import require
+from iclab.core.spec import encoded, number, require_count, require_range, rows, spec
 from iclab.prompts.attacks import placement_code, rule_code
 from iclab.prompts.patterns import Matrix, check_basis, check_rows, pattern_basis, unit_rows
 from iclab.prompts.prompt import Family, Prompt, Truth
@@ -29,7 +30,6 @@ from iclab.prompts.randomness import (
 )
 from iclab.prompts.roles import carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.tasks import Task, tasks_code
-from iclab.specs import encoded, number, require_count, require_range, rows, spec
 
 
 @spec(part="prompts")

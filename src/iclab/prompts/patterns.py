@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from iclab.errors import require
+from iclab.core.errors import require
 
 Matrix = tuple[tuple[float, ...], ...]
 

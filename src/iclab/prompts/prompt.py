@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from iclab.errors import require
-from iclab.limits import LARGEST, require_batch
+from iclab.core.errors import require
+from iclab.core.limits import LARGEST, require_batch
+from iclab.core.spec import lower
 from iclab.prompts.labels import SIGN, LabelKind
 from iclab.prompts.randomness import Key, as_key, jax_key
-from iclab.specs import lower
 
 NUMBER = 4
 """Bytes of a number in single precision."""

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
-from iclab.errors import require
+from iclab.core.errors import require
 
 # The upper counter word tells apart what the bits of one key are for.
 # 0 and 1: the first and the second pair of a token's words; 2: a prompt's words; 3: a prompt's key.

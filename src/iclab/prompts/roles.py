@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from iclab.errors import SpecError, require
+from iclab.core.errors import SpecError, require
+from iclab.core.spec import require_choice, require_range
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS, label_rule, place
 from iclab.prompts.randomness import Bits, TokenWords, choice, high_half, low_half, uniform16, uniform23
 from iclab.prompts.tasks import parse_tasks
-from iclab.specs import require_choice, require_range
 
 
 class Roles(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from iclab.errors import SpecError, require
+from iclab.core.errors import SpecError, require
 
 Task = tuple[int, int]
 MOST_TASKS = 2**20

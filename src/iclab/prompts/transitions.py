@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import optimize
 
-from iclab.errors import SpecError, require
+from iclab.core.errors import SpecError, require
 
 Transitions = tuple[tuple[tuple[float, ...], ...], ...]
 MOST_ENTRIES = 10**6

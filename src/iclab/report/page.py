@@ -16,11 +16,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from iclab.lab.claims import WORST_FIRST, short
+from iclab.lab.outcomes import Finished
 from iclab.notation import NOTATION
-from iclab.papers.claims import WORST_FIRST, short
-from iclab.papers.outcomes import Finished
 from iclab.papers.readings import READINGS
-from iclab.papers.sources import SOURCES, Source
+from iclab.papers.references import SOURCES, Paper
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
@@ -51,7 +51,7 @@ class Page:
         `playground` says whether `playground.html` lies beside the page."""
         claims = [(item.entry.id, item.outcome.claim) for item in finished if item.outcome.claim]
         ids = {item.entry.id for item in finished}
-        others = {item.entry.paper: Source(item.entry.paper, item.entry.paper, "Not from the five papers.")
+        others = {item.entry.paper: Paper(item.entry.paper, item.entry.paper, "Not from the five papers.")
                   for item in finished if item.entry.paper not in SOURCES}
         papers = [(source, [item for item in finished if item.entry.paper == name])
                   for name, source in (SOURCES | others).items()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iclab.errors import require
-from iclab.fields import flat
+from iclab.core.errors import require
+from iclab.core.parse import flat
 from iclab.models import ChainAttention, GatedAttention, SoftmaxMLP
 from iclab.prompts import Chain, Classification
 from iclab.theory import cot, icl, mamba, selectors

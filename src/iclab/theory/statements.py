@@ -8,9 +8,9 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from iclab.errors import require
-from iclab.fields import is_number
-from iclab.inputs import read_json
+from iclab.core.errors import require
+from iclab.core.files import read_json
+from iclab.core.parse import is_number
 
 WORDS = {"<=": "at most", ">=": "at least", "<": "below", ">": "above"}
 

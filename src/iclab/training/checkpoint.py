@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from iclab import registry
-from iclab.errors import CheckpointError, IclabError, SpecError, require, shown
-from iclab.fields import hint_of, typed
-from iclab.inputs import read_file, read_json
-from iclab.specs import canonical, from_json, to_json
+from iclab.core import registry
+from iclab.core.errors import CheckpointError, SpecError, require, shown
+from iclab.core.files import read_file, read_json, write_whole
+from iclab.core.identity import canonical, from_json, to_json
+from iclab.core.parse import hint_of, typed
 from iclab.training.run import Run, Training
 from iclab.training.sgd import Setup, begin
 from iclab.training.size import check_size
@@ -128,27 +126,6 @@ def _shapes(run: Run) -> Any:
     if structure not in _SHAPES:
         _SHAPES[structure] = jax.eval_shape(lambda: begin(run))
     return _SHAPES[structure]
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file through a temporary neighbour, so that a reader never sees half of it."""
-    path = Path(os.path.realpath(path)) if path.is_symlink() else path  # a link stays, what it leads to is written
-    if path.exists() and not path.is_file():
-        raise IclabError(f"cannot write {str(path)!r}: it is a folder, a device or a pipe, not a file")
-    handle = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException as error:
-        if handle is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-        if not isinstance(error, OSError):
-            raise
-        raise IclabError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
 
 
 def _restored(run: Run, tensors: dict[str, np.ndarray]) -> Trained:

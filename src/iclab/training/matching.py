@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from iclab import registry
-from iclab.errors import IclabError
-from iclab.fields import of_kind
+from iclab.core import registry
+from iclab.core.errors import IclabError
+from iclab.core.parse import of_kind
 from iclab.models.protocol import HasUsualTraining, Model
 from iclab.prompts.prompt import Family
 from iclab.training.run import Run, Training

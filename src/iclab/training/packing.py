@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iclab.specs import lower
+from iclab.core.spec import lower
 from iclab.training.run import Run
 from iclab.training.sgd import Learner, Setup, Source
 from iclab.training.trained import Trained

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from iclab.core.parallel import Compiled
 from iclab.models.forward import reader
-from iclab.parallel import Compiled
 from iclab.prompts.randomness import Key
 from iclab.training.packing import Pack, cut_packs, shards_for, stack
 from iclab.training.records import Records, Snapshot

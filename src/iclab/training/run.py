@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import optax
 
-from iclab.errors import require
+from iclab.core.errors import require
+from iclab.core.spec import number, part, replace, require_choice, require_count, require_range, schedule, spec
 from iclab.models import GatedAttention
 from iclab.prompts import Classification
-from iclab.specs import number, part, replace, require_choice, require_count, require_range, schedule, spec
 from iclab.training.losses import LOSSES
 
 

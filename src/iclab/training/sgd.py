@@ -12,9 +12,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from iclab.core.spec import lower
 from iclab.models.forward import read, reader
 from iclab.prompts.randomness import Key, fold, jax_key, seed_key
-from iclab.specs import lower
 from iclab.training.losses import loss_function
 from iclab.training.run import Run, Training
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclab.limits import require_memory, size_words
+from iclab.core.limits import require_memory, size_words
 from iclab.models.protocol import CountsWeights, HoldsScores, Model
 from iclab.prompts.prompt import NUMBER
 from iclab.training.run import Run

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from iclab.core.spec import lower
 from iclab.models import forward
-from iclab.specs import lower
 from iclab.training.losses import loss_function
 from iclab.training.run import Run
 from iclab.training.sgd import begin

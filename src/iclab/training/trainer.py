@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from iclab.errors import IclabError, SpecError, require
-from iclab.parallel import default_workers, each
-from iclab.specs import canonical, replace
+from iclab.core.errors import IclabError, SpecError, require
+from iclab.core.identity import canonical
+from iclab.core.parallel import default_workers, each
+from iclab.core.spec import replace
 from iclab.training.packing import Pack, best_width, by_structure, cut_packs, shares_data
 from iclab.training.program import Interrupted, pack_program
 from iclab.training.records import Snapshot

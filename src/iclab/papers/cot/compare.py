@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iclab.errors import require
+from iclab.core.errors import require
+from iclab.lab.entries import per_seed
 from iclab.papers.cot.settings import a_run
-from iclab.papers.entries import per_seed
 from iclab.probes import UNIT, Interval, seed_interval
 from iclab.probes.chains import chain_errors
 from iclab.prompts.chain import chain_test
 from iclab.prompts.transitions import Quality, as_transitions, matrices, quality, right_targets, whole_chain
-from iclab.runs.store import as_store
+from iclab.sweeps.store import as_store
 from iclab.theory.cot import Prediction, prediction
 from iclab.training import train_many
 from iclab.training.trainer import Progress

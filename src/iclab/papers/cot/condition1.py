@@ -15,16 +15,16 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.cot.settings import LONG, SIZES, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models, prompts_for
-from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.chains import ChainErrors
 from iclab.prompts.chain import Chain
 from iclab.prompts.transitions import own_pattern_distance, same_steps
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.cot import quality_of, theorem3_conditions
 from iclab.training import Trained
 

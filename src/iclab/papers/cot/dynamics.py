@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.cot.mechanism import along
 from iclab.papers.cot.settings import SIZES, a_run, default_test
 from iclab.papers.cot.trained import models
-from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.scaling import first_below
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.cot import theorem2_conditions
 from iclab.training import Trained
 

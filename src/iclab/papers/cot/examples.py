@@ -18,20 +18,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import curve_figure
-from iclab.papers.claims import Check, Claim
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.powers import HEADER, Counts, fit_law, law_panel, power_row
 from iclab.papers.cot.settings import LONG, RHO, SHORT, SIZES, TAU, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models, prompts_for
-from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_row
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import needed_examples
 from iclab.probes.chains import ChainErrors
 from iclab.probes.scaling import exponent
 from iclab.prompts.chain import Chain
 from iclab.prompts.transitions import weak_step
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.cot import EXAMPLES, EXAMPLES_EXPONENT, prediction, quality_of, theorem2_conditions
 
 AXES: dict[str, dict[str, tuple[float, ...]]] = {

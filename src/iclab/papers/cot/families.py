@@ -12,15 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.figures.style import NAMES
+from iclab.lab.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.models import ChainEmbedding, GatedAttention
 from iclab.papers.cot.examples import at_default
 from iclab.papers.cot.settings import a_run, default_test
 from iclab.papers.cot.trained import asked, errors
-from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.probes import UNIT
-from iclab.specs import replace, to_json
 from iclab.training import Run, Trained
 
 RATES = {"linear": (0.1, 0.2), "gated_retention": (0.3, 0.2), "mamba": (1.0, 0.5)}

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.cot.examples import Axis, measure
 from iclab.papers.cot.icl import NAMES, varied
 from iclab.papers.cot.settings import SIZES, a_run
-from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.probes import UNIT
-from iclab.specs import to_json
 
 
 def panel(letter: str, name: str, values: list[float], part: Axis) -> Panel:

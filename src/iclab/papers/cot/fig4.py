@@ -6,13 +6,13 @@ query's pattern; the fourth is the same with a clearer majority for it. Cost: no
 
 from __future__ import annotations
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.cot.condition1 import CASES, measure, tests
 from iclab.papers.cot.settings import LONG, SIZES, a_run
 from iclab.papers.cot.trained import prompts_for
-from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.probes import UNIT
-from iclab.specs import to_json
 from iclab.theory.cot import quality_of
 
 

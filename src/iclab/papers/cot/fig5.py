@@ -5,15 +5,15 @@ Cost: none beyond `cot.dynamics`.
 
 from __future__ import annotations
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.cot.dynamics import ENDS, stages
 from iclab.papers.cot.mechanism import along
 from iclab.papers.cot.settings import SIZES, a_run
 from iclab.papers.cot.trained import models
-from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.probes import UNIT
 from iclab.probes.reasoning import KINDS
-from iclab.specs import to_json
 
 
 def run(lab: Lab) -> Outcome:

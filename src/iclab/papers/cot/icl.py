@@ -12,8 +12,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.claims import Check, Claim
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.powers import HEADER, Counts, fit_law, law_panel, power_row
 from iclab.papers.cot.examples import (
     NEEDED,
     NOTE,
@@ -28,12 +31,9 @@ from iclab.papers.cot.examples import (
 )
 from iclab.papers.cot.settings import SHORT, SIZES, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models, untrained
-from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_row
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import needed_examples
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.cot import EXAMPLES as LAWS
 from iclab.theory.cot import EXAMPLES_EXPONENT, quality_of, theorem3_conditions
 

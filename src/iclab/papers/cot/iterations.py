@@ -14,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import curve_figure
-from iclab.papers.claims import Check, Claim
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table, per_seed
+from iclab.lab.powers import HEADER, Counts, fit_law, law_panel, power_checks, power_row
 from iclab.papers.cot.dynamics import stages
 from iclab.papers.cot.mechanism import inside
 from iclab.papers.cot.settings import a_run, default_test
-from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
-from iclab.papers.powers import HEADER, Counts, fit_law, law_panel, power_checks, power_row
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
-from iclab.runs.store import run_id
-from iclab.specs import replace, to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.cot import ITERATION_EXPONENTS, ITERATIONS, LENGTH_EXPONENT, TRAINING_LENGTH, theorem2_conditions
 from iclab.training import Run, Trained
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from iclab.core.spec import replace
+from iclab.lab.entries import Size
 from iclab.models import ChainAttention, ChainEmbedding
-from iclab.papers.entries import Size
 from iclab.prompts.chain import Chain, chain_test
 from iclab.prompts.transitions import weak_step
-from iclab.specs import replace
 from iclab.training import Run, Training
 
 SIZES = {"quick": Size(seeds=4, steps=400, prompts=300), "full": Size(seeds=8, steps=2_000, prompts=1_000)}

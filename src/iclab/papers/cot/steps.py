@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.cot.iterations import AXES, SEEDS, run_at, steps_to, trained
 from iclab.papers.cot.settings import SHORT, default_test
 from iclab.papers.cot.trained import asked, errors
-from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.probes import UNIT
-from iclab.specs import to_json
 
 SHOWN = 8
 LENGTHS = {"quick": SHORT, "full": (4, SHOWN, 16, 32)}

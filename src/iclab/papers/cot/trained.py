@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from iclab.lab.entries import Lab, per_seed
 from iclab.papers.cot.mechanism import inside
 from iclab.papers.cot.settings import FEWER, SHORT, SIZES, a_run
-from iclab.papers.entries import Lab, per_seed
 from iclab.probes.chains import Asked, ChainErrors, all_chain_errors
 from iclab.prompts.chain import Chain
 from iclab.training import Trained

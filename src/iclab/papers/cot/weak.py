@@ -6,14 +6,14 @@ steps; in the last step alone the position matters little.
 
 from __future__ import annotations
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.cot.settings import SHORT, SIZES, TAU, a_run, default_test
 from iclab.papers.cot.trained import asked, errors, models
-from iclab.papers.entries import Entry, Lab, Outcome, Table
 from iclab.probes import UNIT
 from iclab.probes.chains import ChainErrors
 from iclab.prompts.transitions import weak_step
-from iclab.specs import to_json
 
 RHO, EXAMPLES = 0.4, 16
 STEPS = (1, 2, 3)

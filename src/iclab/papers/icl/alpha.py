@@ -16,18 +16,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import Plot, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.powers import HEADER, FittedLaw, fit_law, law_panel, power_checks, power_row, said
 from iclab.papers.icl.iterations import measure as measure_steps
 from iclab.papers.icl.iterations import steps_law
 from iclab.papers.icl.settings import in_domain, one_layer_run
-from iclab.papers.powers import HEADER, FittedLaw, fit_law, law_panel, power_checks, power_row, said
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import needed_examples
 from iclab.probes.scaling import exponent, iterations_to
-from iclab.runs.sweep import Sweep
-from iclab.specs import replace, to_json
+from iclab.sweeps.sweep import Sweep
 from iclab.theory.icl import EXPONENTS, ITERATIONS, LENGTH_EXPONENT, TRAINING_LENGTH, theorem33_conditions
 from iclab.training import Run, Trained
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.icl.settings import SIZES, in_domain, one_layer_run, out_of_domain
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import Interval, measure_error, model_errors, seed_interval
 from iclab.probes.baselines import baselines, classifier_predictor
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.training import Trained
 
 LENGTHS = {"quick": (20,), "full": (10, 20, 40)}

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
+from iclab.lab.powers import fit_law, law_panel, power_checks, said
 from iclab.papers.icl.settings import GPT2_TASKS, TRAINING_SCALE, in_domain, out_of_domain
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
-from iclab.papers.powers import fit_law, law_panel, power_checks, said
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import context_errors, needed_examples
 from iclab.probes.scaling import exponent
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.icl import EXAMPLES, LENGTH_EXPONENT
 
 WHERE = ("in domain", "out of domain")

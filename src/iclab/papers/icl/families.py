@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.style import NAMES
-from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
+from iclab.lab.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.icl import settings as icl
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
 from iclab.papers.mamba import settings as mamba
 from iclab.probes import information_floor, model_errors
-from iclab.specs import replace, to_json
 from iclab.training import Run, Trained
 
 TRAINED_ON = ("poisoned", "irrelevant")

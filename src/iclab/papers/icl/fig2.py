@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.mechanism import PLACES, along
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import UNIT
-from iclab.specs import to_json
 
 BUCKETS = 10
 

@@ -6,12 +6,13 @@ Drawn twice: with the paper's K' = 5, and with irrelevant patterns no larger tha
 
 from __future__ import annotations
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, Plot, curve_figure
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl import context, ood
 from iclab.papers.icl.settings import GPT2_SIZES, TRAINING_SCALE, gpt2_run
 from iclab.probes import UNIT, information_floor
-from iclab.specs import replace, to_json
 
 SCALES = {"icl.fig3": ood.GIVEN, "icl.fig3.tame": TRAINING_SCALE}
 

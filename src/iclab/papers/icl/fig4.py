@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.baselines import FRACTIONS, ICL, JUDGED, LENGTHS, SEEDS, WHERE, measure, settings
 from iclab.probes import UNIT, information_floor
 

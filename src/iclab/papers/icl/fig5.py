@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.pruning import PROMPTS, RATES, TESTED, measure, sorted_norms
 from iclab.papers.icl.settings import SIZES, one_layer_run, out_of_domain
 from iclab.probes import UNIT, information_floor
 from iclab.probes.pruning import ORDERS
-from iclab.specs import to_json
 
 NAMES = {"small": "smallest first", "large": "largest first", "random": "random"}
 

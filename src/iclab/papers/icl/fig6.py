@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.core.identity import to_json
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.alpha import FRACTIONS, JUDGED, SEEDS, STEPS, TARGET, a_run, figure, measure
-from iclab.specs import to_json
 
 
 def run(lab: Lab) -> Outcome:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.tasks import AWAY, PATTERNS, SEEDS, measure, test_of, trained_models
 from iclab.probes import UNIT, information_floor
-from iclab.specs import to_json
 
 
 def run(lab: Lab) -> Outcome:

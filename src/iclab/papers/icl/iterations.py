@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.powers import HEADER, Counts, FittedLaw, counted, fit_law, law_panel, power_checks, power_row
 from iclab.papers.icl.settings import in_domain, one_layer_run
-from iclab.papers.powers import HEADER, Counts, FittedLaw, counted, fit_law, law_panel, power_checks, power_row
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.scaling import exponent, iterations_to
-from iclab.specs import replace, to_json
 from iclab.theory.icl import EXPONENTS, ITERATIONS, theorem33_conditions
 from iclab.training import Run, Trained
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.mechanism import along
 from iclab.papers.icl.settings import SIZES, one_layer_run
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 
 LABEL_COSINE, PATTERN_COSINE = 0.95, 0.8
 COSINES = (-1.0, 1.0)

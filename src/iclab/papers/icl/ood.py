@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import (
     GPT2_SIZES,
     LARGEST_SUM,
@@ -29,8 +30,7 @@ from iclab.papers.icl.settings import (
 )
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
 from iclab.probes import UNIT, information_floor, model_errors, seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.icl import theorem34_conditions
 
 LARGEST = float(f"{LARGEST_SUM:.2f}")

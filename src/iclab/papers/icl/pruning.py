@@ -14,16 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import SIZES, one_layer_run, out_of_domain
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import seed_interval
 from iclab.probes.error_rate import averages, errors_of
 from iclab.probes.pruning import ORDERS, neuron_norms, prune
 from iclab.prompts import SIGN
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.training import Trained
 
 RATES = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9)

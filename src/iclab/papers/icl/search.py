@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
+from iclab.lab.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.icl.mechanism import inside
 from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain
 from iclab.probes import model_errors
 from iclab.probes.pruning import prune
-from iclab.specs import replace, to_json
 from iclab.training import Run, probed
 
 DECISIVE = 0.6

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import optax
 
+from iclab.core.spec import replace
+from iclab.lab.entries import Size
 from iclab.models import GPT2, SoftmaxMLP
-from iclab.papers.entries import Size
 from iclab.prompts import Classification
 from iclab.prompts.patterns import Matrix
-from iclab.specs import replace
 from iclab.training import Run, Training
 
 SIZES = {"quick": Size(seeds=4, steps=400, prompts=2_000), "full": Size(seeds=8, steps=1_000, prompts=10_000)}

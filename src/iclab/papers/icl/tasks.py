@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.probes import UNIT, model_errors, seed_interval
 from iclab.prompts.tasks import Task, all_tasks, cyclic_tasks
-from iclab.runs.store import run_id
-from iclab.specs import replace, to_json
+from iclab.sweeps.store import run_id
 from iclab.training import Run, Trained
 
 DECISIVE = 0.6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclab.papers.entries import Lab, per_seed
+from iclab.lab.entries import Lab, per_seed
 from iclab.papers.icl.mechanism import inside
 from iclab.papers.icl.settings import GPT2_SIZES, SIZES, gpt2_run, one_layer_run
 from iclab.training import Trained

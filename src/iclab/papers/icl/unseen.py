@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, error_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.icl.settings import SIZES, in_domain, one_layer_run
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import UNIT, information_floor, model_errors, seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.icl import theorem33_conditions
 
 FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0)

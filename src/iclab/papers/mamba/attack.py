@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from iclab.core.identity import to_json
+from iclab.core.parallel import each
 from iclab.figures.plots import Curve, Panel, error_figure
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.mamba.settings import RULES, SIZES, attacked_prompts, one_layer_run, training_prompts
 from iclab.papers.mamba.trained import one_layer_models
-from iclab.parallel import each
 from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.probes.attack_search import Budget, attack_error, worst_attack
-from iclab.specs import to_json
 
 SEARCHED_AT = 0.3
 FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.5)

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, Plot, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.deep import DEEP, LAYERS, deep_models, deep_run, mass_along
 from iclab.probes import seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.training import Trained, begin, probed
 
 LEAST, OTHER_SHARE = 1.0, 0.1

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
+from iclab.lab.powers import fit_law, law_panel, power_checks
 from iclab.papers.mamba.settings import SIZES, attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
-from iclab.papers.powers import fit_law, law_panel, power_checks
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import context_errors, needed_examples
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.mamba import EXAMPLES
 from iclab.training import Trained
 

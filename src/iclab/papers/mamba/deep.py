@@ -12,8 +12,8 @@ from typing import Any
 
 import jax
 
+from iclab.lab.entries import Lab, Size, per_seed
 from iclab.models import GatedAttention
-from iclab.papers.entries import Lab, Size, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, training_prompts
 from iclab.probes.inside import masses
 from iclab.training import Run, Setup, Trained, Training

@@ -14,13 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from iclab.core.identity import to_json
+from iclab.core.spec import lower
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.models import GatedAttention
 from iclab.models.gated_attention import LayerParams
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import training_prompts
 from iclab.probes import seed_interval
-from iclab.specs import lower, to_json
 
 ALLOWED = 1e-10
 SEEDS = 5

@@ -19,18 +19,19 @@ import numpy as np
 import polars as pl
 from jaxtyping import Array, Float
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, error_figure
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.models import forward_batch
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.probes import UNIT, information_floor, seed_interval
 from iclab.probes.error_rate import averages
 from iclab.prompts import Prompt
-from iclab.runs.results import Results
-from iclab.runs.store import run_id
-from iclab.runs.sweep import Sweep
-from iclab.specs import replace, to_json
+from iclab.sweeps.results import Results
+from iclab.sweeps.store import run_id
+from iclab.sweeps.sweep import Sweep
 from iclab.training import Trained
 
 MEMBERS = {"quick": ("mamba", "mamba2_step", "linear", "retnet", "mamba2"),

@@ -7,12 +7,12 @@ Expect (full scale): Mamba at 0.8 about .012 / .006 / .006 (flip / target / rand
 
 from __future__ import annotations
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, error_figure
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.robustness import SIZES, VARIANTS, measure
 from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run, training_prompts
 from iclab.probes import UNIT, seed_interval
-from iclab.specs import to_json
 from iclab.theory.mamba import tolerated_fraction_linear, tolerated_fraction_mamba
 
 NAMES = {"flip": "label flipping", "target": "targeted labelling", "random": "random labelling"}

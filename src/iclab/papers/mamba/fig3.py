@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.attention import figure_outcome
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.gate import figure_outcome
 
 TITLE = "Gates by position, first layer"

@@ -5,7 +5,7 @@ Cost: no extra training.
 
 from __future__ import annotations
 
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.attention import figure_outcome
 
 

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.bars import Bars, gate_figure
 from iclab.figures.plots import Plot
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.mamba.deep import DEEP, LAYERS, deep_models
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.probes import UNIT, Interval, seed_interval
 from iclab.probes.inside import fit_decay, gate_profiles
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.training import Trained
 
 FRACTION = 0.3

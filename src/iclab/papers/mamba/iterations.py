@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.powers import fit_law, power_checks
 from iclab.papers.mamba.settings import one_layer_run
-from iclab.papers.powers import fit_law, power_checks
 from iclab.probes import UNIT, seed_interval
 from iclab.probes.scaling import exponent, iterations_to
-from iclab.runs.sweep import Sweep
-from iclab.specs import replace, to_json
+from iclab.sweeps.sweep import Sweep
 from iclab.theory.mamba import ITERATION_EXPONENTS as THEORY
 from iclab.theory.mamba import ITERATIONS
 from iclab.training import Run, Trained, Training

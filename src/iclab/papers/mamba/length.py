@@ -13,14 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.heat import heat_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, per_seed
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, per_seed
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run, training_prompts
 from iclab.probes import information_floor, seed_interval
 from iclab.probes.by_length import context_errors
-from iclab.runs.store import run_id
-from iclab.specs import replace, to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.mamba import tolerated_fraction_mamba
 from iclab.training import Run, Trained
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.deep import DEEP, deep_run
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.papers.mamba.table1 import FRACTION, measure, percent
 from iclab.probes import seed_interval
-from iclab.specs import to_json
 
 RULES = {"mamba": "flip", "linear": "target"}
 FACTOR = 3.0

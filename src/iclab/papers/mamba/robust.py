@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.robustness import SIZES, Robustness, measure
 from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run, training_prompts
 from iclab.probes import UNIT, seed_interval
-from iclab.specs import to_json
 from iclab.theory.mamba import theorem2_conditions
 
 EXCESS_ALLOWED = 0.01

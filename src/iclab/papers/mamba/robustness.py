@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.entries import Lab, per_seed
+from iclab.lab.entries import Lab, per_seed
 from iclab.papers.mamba.settings import FEW_TASKS_STEPS, FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
 from iclab.probes import bayes_predictor, information_floor, measure_error, model_errors
-from iclab.runs.store import run_id
+from iclab.sweeps.store import run_id
 from iclab.training import Trained
 from iclab.training.trainer import Progress
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from iclab.core.spec import replace
+from iclab.lab.entries import Size
 from iclab.models import GatedAttention
-from iclab.papers.entries import Size
 from iclab.prompts import Classification
-from iclab.specs import replace
 from iclab.training import Run, Training
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

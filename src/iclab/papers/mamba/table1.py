@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.entries import Entry, Lab, Outcome, Table
+from iclab.core.identity import to_json
+from iclab.lab.entries import Entry, Lab, Outcome, Table
 from iclab.papers.mamba.deep import DEEP, MODELS, deep_models, deep_run
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes import model_errors, seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 
 FRACTION = 0.5
 PLACEMENTS = ("far", "random", "close")

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import FEW_TASKS_STEPS, one_layer_run
 from iclab.probes import UNIT, seed_interval
 from iclab.prompts.tasks import parse_tasks
-from iclab.runs.results import Results
-from iclab.runs.sweep import Sweep
-from iclab.specs import to_json
+from iclab.sweeps.results import Results
+from iclab.sweeps.sweep import Sweep
 
 ERROR_ALLOWED = 0.01
 SHIFTS = {"quick": (1, 4), "full": (1, 2, 3, 4)}

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from iclab.core.spec import replace
+from iclab.lab.entries import Lab, per_seed
 from iclab.models.gates import GateParams
-from iclab.papers.entries import Lab, per_seed
 from iclab.papers.mamba.settings import LEARNING_RATES, SIZES, one_layer_run
-from iclab.specs import replace
 from iclab.training import Trained
 from iclab.training.sgd import begin
 

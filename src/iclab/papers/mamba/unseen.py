@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.mamba.settings import SIZES, TEST_MIXTURES, attacked_prompts, training_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.prompts.patterns import Matrix
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.mamba import theorem2_conditions
 from iclab.training import Trained
 

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
+from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, per_seed
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, per_seed
 from iclab.papers.mamba.settings import one_layer_run, training_prompts
 from iclab.probes import UNIT, information_floor, model_errors, seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import replace, to_json
+from iclab.sweeps.store import run_id
 from iclab.training import Run
 
 AXES: dict[str, dict[str, dict[str, Sequence[float]]]] = {

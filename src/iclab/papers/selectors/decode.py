@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.selectors.mechanism import WATCHED, along
 from iclab.papers.selectors.trained import trained_models
 from iclab.probes import UNIT, seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 
 SEEN = ("share", "error of labels", "error of features", "labels", "features", "share after values",
         "error of features after values")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.core.identity import to_json
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.selectors.mechanism import along
 from iclab.papers.selectors.trained import trained_models
 from iclab.probes import seed_interval
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 
 GROWS, STAYS = 3.0, 1.5
 STATEMENT = "Training promotes the relevant patterns in queries and keys and leaves the irrelevant ones as they were."

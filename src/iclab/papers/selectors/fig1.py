@@ -5,11 +5,11 @@ Cost: none beyond `selectors.features`.
 
 from __future__ import annotations
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.entries import Entry, Lab, Outcome
+from iclab.lab.entries import Entry, Lab, Outcome
 from iclab.papers.selectors.mechanism import along
 from iclab.papers.selectors.trained import trained_models
-from iclab.specs import to_json
 
 
 def run(lab: Lab) -> Outcome:

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.papers.claims import Check, Claim
-from iclab.papers.entries import Entry, Lab, Outcome, Table
-from iclab.papers.powers import HEADER, Counts, counted, fit_law, law_panel, power_checks, power_row
+from iclab.lab.claims import Check, Claim
+from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.powers import HEADER, Counts, counted, fit_law, law_panel, power_checks, power_row
 from iclab.papers.selectors.settings import SIZES, a_run, training_prompts
 from iclab.papers.selectors.trained import trained_models
 from iclab.probes import UNIT, information_floor, model_errors, seed_interval
 from iclab.probes.scaling import exponent, iterations_to
 from iclab.prompts.patterns import Matrix
-from iclab.runs.store import run_id
-from iclab.specs import to_json
+from iclab.sweeps.store import run_id
 from iclab.theory.selectors import EXPONENTS as THEORY
 from iclab.theory.selectors import ITERATIONS, noise_factor
 from iclab.training import Run, Trained

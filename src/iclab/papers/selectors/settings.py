@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from iclab.core.spec import replace
+from iclab.lab.entries import Size
 from iclab.models import SoftmaxMLP
-from iclab.papers.entries import Size
 from iclab.prompts import Classification
-from iclab.specs import replace
 from iclab.training import Run, Training
 
 SIZES = {"quick": Size(seeds=4, steps=400, prompts=1_000), "full": Size(seeds=4, steps=600, prompts=5_000)}

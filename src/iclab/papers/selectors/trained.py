@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclab.papers.entries import Lab, per_seed
+from iclab.lab.entries import Lab, per_seed
 from iclab.papers.selectors.mechanism import inside
 from iclab.papers.selectors.settings import SIZES, a_run
 from iclab.training import Trained

@@ -14,12 +14,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from iclab.core.spec import replace
+from iclab.lab.entries import Lab, per_seed
 from iclab.models import GatedAttention, SoftmaxMLP
 from iclab.papers.cot.settings import a_run
-from iclab.papers.entries import Lab, per_seed
 from iclab.papers.icl.search import Setting
 from iclab.papers.mamba.settings import one_layer_run
-from iclab.specs import replace
 from iclab.training import Run, Setup, Trained
 from iclab.training.sgd import begin
 from iclab.training.trained import named

@@ -14,14 +14,15 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from iclab.core.identity import to_json
+from iclab.core.spec import lower
 from iclab.figures.style import COLOURS, NAMES
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import TRAINING_SCALE, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.prompts.patterns import unit_rows
 from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, packed, read_weights, weights
-from iclab.runs.store import run_id
-from iclab.specs import lower, to_json
+from iclab.sweeps.store import run_id
 from iclab.training import Trained
 
 HERE = resources.files("iclab.report.playground")

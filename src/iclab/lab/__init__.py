@@ -1,0 +1,1 @@
+"""The laboratory: entries, what they measure, and how claims are judged."""

@@ -1,0 +1,202 @@
+"""Engines: the same packs in this process, or as Ray tasks on this machine or a cluster."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from iclab.core.errors import IclabError, require
+from iclab.core.parallel import cores, default_workers, each
+from iclab.sweeps.packs import Job, TrialPack, make_packs, run_pack
+from iclab.sweeps.results import Results
+from iclab.sweeps.store import Store, as_store, may_be_stored
+from iclab.sweeps.sweep import Sweep
+
+ENGINES = ("local", "ray")
+RETRIES = 5
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How a sweep stands, in trials."""
+
+    total: int
+    found: int = 0
+    """Finished before this began."""
+    done: int = 0
+    """Finished in all, the failed, diverged and stuck among them."""
+    running: int = 0
+    failed: int = 0
+    diverged: int = 0
+    stuck: int = 0
+    work: float = 0.0
+    """Share of this call's training steps that have been taken."""
+
+
+Watch = Callable[[Tally], None]
+
+
+class _Count:
+    """Keeps the tally while packs come and go in several threads."""
+
+    def __init__(self, total: int, found: int, steps: int, watch: Watch | None):
+        self.tally, self.watch, self.lock = Tally(total, found, found), watch, threading.Lock()
+        self.steps = max(steps, 1)
+        self.taken: dict[int, int] = {}
+
+    def begin(self, pack: TrialPack) -> None:
+        self._add(pack, 0, running=len(pack.trials))
+
+    def step(self, pack: TrialPack, taken: int, _: int) -> None:
+        self._add(pack, taken)
+
+    def end(self, pack: TrialPack, rows: dict[int, dict[str, Any]]) -> None:
+        states = [row["status"] for row in rows.values()]
+        self._add(pack, pack.steps, running=-len(pack.trials), done=len(rows),
+                  **{state: states.count(state) for state in ("failed", "diverged", "stuck")})
+
+    def _add(self, pack: TrialPack, taken: int, **more: int) -> None:
+        with self.lock:
+            self.taken[id(pack)] = taken
+            counts = {name: getattr(self.tally, name) + number for name, number in more.items()}
+            work = min(1.0, sum(self.taken.values()) / self.steps)
+            self.tally = replace(self.tally, **counts, work=work)  # type: ignore[arg-type]
+            if self.watch is not None:
+                self.watch(self.tally)
+
+
+def run_sweep(sweep: Sweep, *, store: str | Path | Store | None = None, engine: str = "local",
+              address: str | None = None, workers: int | None = None, memory: int | None = None, gpus: float = 0,
+              watch: Watch | None = None) -> Results:
+    """Run what the store does not have yet and return the results of all trials.
+
+    `engine` is local (threads of this process) or ray (tasks on the cluster at `address`, or on one started here);
+    `workers` packs are at work at a time (in Ray: on a cluster started here), and need at most `memory` bytes
+    together (in Ray: on each machine). `gpus` is the share of a GPU that a Ray task asks for. Without a store nothing
+    is kept. Interrupted, it loses nothing that was finished.
+    """
+    require(engine in ENGINES, "engine", engine, f"be one of {', '.join(ENGINES)}")
+    require(workers is None or workers >= 1, "workers", workers, "be at least 1")
+    require(memory is None or memory >= 1, "memory", memory, "be at least 1 byte")
+    require(gpus >= 0, "gpus", gpus, "be at least 0")
+    trials = sweep.trials()
+    kept = as_store(store)
+    if kept is not None:
+        kept.check()
+    ids = [None if kept is None else trial.id(sweep.measure, sweep.prompts) for trial in trials]
+    for trial, name in zip(trials, ids, strict=True):
+        if kept is not None and name is None:
+            may_be_stored(trial.code(sweep.measure))  # says why not
+    rows = {} if kept is None else kept.finished(dict(enumerate(ids)))
+    packs = make_packs(trials, ids, set(range(len(trials))) - rows.keys())
+    count = _Count(len(trials), len(rows), sum(pack.steps for pack in packs), watch)
+    job = Job(tuple(sweep.measure), sweep.prompts, None if kept is None else kept.files.address, memory,
+              bool(jax.config.values["jax_enable_x64"]), sweep.name)
+    if packs:
+        work = local(packs, job, count, workers) if engine == "local" else \
+            on_ray(packs, job, count, address, workers, gpus)
+        for fresh in work:
+            rows |= fresh
+    if kept is not None:
+        kept.tidy(set(ids))
+    return Results(sweep, trials, [rows[i] for i in range(len(trials))])
+
+
+def local(packs: Sequence[TrialPack], job: Job, count: _Count, workers: int | None
+          ) -> Iterator[dict[int, dict[str, Any]]]:
+    """Packs in threads, one per core; with several devices one pack at a time, spread over them."""
+    workers = workers or default_workers()
+    job = replace(job, memory=None if job.memory is None else job.memory // workers)
+    stop = threading.Event()
+
+    def work(pack: TrialPack) -> dict[int, dict[str, Any]]:
+        count.begin(pack)
+        return run_pack(job, pack, partial(count.step, pack), stop)
+
+    for index, rows in each(work, packs, workers, stop):
+        count.end(packs[index], rows)
+        yield rows
+
+
+def on_ray(packs: Sequence[TrialPack], job: Job, count: _Count, address: str | None, workers: int | None, gpus: float
+           ) -> Iterator[dict[int, dict[str, Any]]]:
+    """Packs as Ray tasks; a task whose worker or node dies is started again, and finds what was already kept."""
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise IclabError("engine ray needs Ray: pip install ray") from None
+    require(job.place is None or not job.place.startswith("memory:"), "store", job.place,
+            "be a place that other processes can reach")
+    mine = not ray.is_initialized()
+    if mine:
+        _connect(ray, address, workers)
+    try:
+        nodes = [node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"]]
+        job = replace(job, memory=None if job.memory is None else int(job.memory // max(nodes)))
+        task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES, memory=job.memory or 0)(run_pack)
+        shared, waiting = ray.put(job), list(reversed(packs))
+        at_work: dict[Any, TrialPack] = {}
+        try:
+            while waiting or at_work:
+                room = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                while waiting and len(at_work) < room:  # a few more than there are cores, so that none is idle
+                    pack = waiting.pop()
+                    at_work[task.remote(shared, pack)] = pack
+                    count.begin(pack)
+                for done in ray.wait(list(at_work), timeout=1.0)[0]:
+                    pack = at_work.pop(done)
+                    rows = _fetch(ray, done, pack)
+                    count.end(pack, rows)
+                    yield rows
+        finally:
+            for unfinished in at_work:
+                ray.cancel(unfinished, force=True)
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None, workers: int | None) -> None:
+    # Workers must find a user's modules where this process finds them.
+    environment = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}}
+    options: dict[str, Any] = {"runtime_env": environment, "logging_level": "ERROR", "log_to_driver": False}
+    if address is None:
+        options |= {"address": "local", "num_cpus": workers or cores(), "include_dashboard": False}
+    else:
+        options["address"] = address
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    try:
+        if host and port.isdigit():  # Ray itself would go on asking a dead address for minutes
+            socket.create_connection((host, int(port)), timeout=5).close()
+        with warnings.catch_warnings():  # JAX warns of the fork by which Ray starts its programs; an exec follows it
+            warnings.filterwarnings("ignore", message=r"os\.fork\(\)", category=RuntimeWarning)
+            ray.init(**options)
+    except Exception as error:  # each kind of address fails in its own way
+        first = str(error).strip().splitlines()[0]
+        raise IclabError(f"address must be that of a running Ray cluster, got {address!r} ({first})") from None
+
+
+def _fetch(ray: Any, task: Any, pack: TrialPack) -> dict[int, dict[str, Any]]:
+    """A finished task's rows; a task that died too often is a failure with a reason."""
+    try:
+        return ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, IclabError):  # the store or the memory, not the run
+            raise error.cause from None
+        reason = f"{type(error.cause).__name__}: {error.cause}"
+    except ray.exceptions.RayError as error:
+        reason = f"{type(error).__name__}: its worker died {RETRIES + 1} times"
+    first = reason.splitlines()[0][:300]
+    return {i: {"trial": pack.ids[i], "run": None, "seed": trial.seed, "status": "failed", "reason": first,
+                "fields": None, "finished": time.time()} for i, trial in pack.trials.items()}

@@ -1,0 +1,245 @@
+"""Results of a sweep, or of everything in a store, as data frames."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+
+from iclab.core.errors import IclabError, SpecError, require
+from iclab.core.identity import canonical, function_name
+from iclab.probes import seed_interval
+from iclab.sweeps.conditions import RowFilter, filtered, parted
+from iclab.sweeps.measures import BOOKKEEPING, RANGES, SOUND, STATES, applies
+from iclab.sweeps.store import Store
+from iclab.sweeps.sweep import Sweep, Trial
+
+SEEDS = ("init_seed", "data_seed")
+SETTINGS = ("seed", "test_prompts", "sweep", "run")
+"""Columns beside the fields that are fixed before a trial is run; all others are its outcome."""
+
+
+def label(value: Any) -> Any:
+    """A swept value as a cell of a table: numbers and texts as they are, all else as a text."""
+    if isinstance(value, (np.generic, np.ndarray, jax.Array)) and np.ndim(value) == 0:
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    spec = dataclasses.is_dataclass(value)
+    return function_name(value).split("#")[0] if callable(value) and not spec else canonical(value)
+
+
+def labels(values: Sequence[Any]) -> list[Any]:
+    """Labels of an axis' values, each value's its own: functions of one name are told apart by a number."""
+    if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
+        return list(values)
+    known: list[tuple[Any, Any]] = []
+    for value in values:
+        if any(_same(value, other) for other, _ in known):
+            continue
+        text, taken = label(value), [name for _, name in known]
+        known.append((value, text if text not in taken else f"{text}[{sum(value is not v for v, _ in known)}]"))
+    return [next(name for other, name in known if _same(value, other)) for value in values]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if callable(a) and not dataclasses.is_dataclass(a):
+        return False
+    return type(a) is type(b) and label(a) == label(b)
+
+
+class TrialTable:
+    """Rows of trials as a data frame, with what every table of results can do."""
+
+    frame: pl.DataFrame
+    axes: list[str]
+
+    @property
+    def measures(self) -> list[str]:
+        """The measured quantities."""
+        return [name for name in self.frame.columns if name not in (*self.axes, *BOOKKEEPING)]
+
+    def pandas(self) -> Any:
+        """The frame as a pandas data frame (pandas must be installed)."""
+        try:
+            import pandas
+        except ImportError:
+            raise IclabError("pandas() needs pandas: pip install pandas") from None
+        return pandas.DataFrame(self.frame.to_dict(as_series=False))
+
+    def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
+        """One row a point: mean and 95 % interval of every quantity over `seeds`, those that trained (stuck ones among
+        them), `of` all that were tried, and what became of these.
+
+        Conditions on settings (a swept field, `seed`, `test_prompts`) choose the trials. All others are on this table
+        (`error<0.1`, `error_high<0.1`, `diverged=0`): no seed is left out of a mean for what was measured of it.
+        """
+        on_settings, on_means = parted(where, (*self.axes, *SETTINGS))
+        trials = filtered(self.frame, on_settings)
+        if trials.is_empty():
+            return trials.select(self.axes)
+        groups = trials.group_by(self.axes, maintain_order=True) if self.axes else [((), trials)]
+        means = pl.DataFrame([self._averaged(dict(zip(self.axes, point, strict=True)), rows) for point, rows in groups],
+                             infer_schema_length=None, strict=False)
+        for name in (RowFilter.of(text).column for text in on_means):
+            require(name in means.columns or name not in self.frame.columns, "where", name,
+                    f"not choose seeds by their outcome (there are counts: {', '.join(STATES)})")
+        return filtered(means, on_means)
+
+    def _averaged(self, point: dict[str, Any], trials: pl.DataFrame) -> dict[str, Any]:
+        """The row of one point."""
+        states = trials["status"].to_list()
+        sound = trials.filter(pl.col("status").is_in(SOUND))
+        row = point | {"seeds": len(sound), "of": len(trials)}
+        for name in self.measures:
+            values = sound[name].drop_nulls().to_numpy()
+            interval = seed_interval(values, within=RANGES.get(name)) if len(values) else (None, None, None)
+            row |= {name: interval[0], f"{name}_low": interval[1], f"{name}_high": interval[2]}
+        return row | {state: states.count(state) for state in STATES}
+
+
+@dataclass(frozen=True)
+class Results(TrialTable):
+    """What a sweep measured: one row a trial."""
+
+    sweep: Sweep
+    trials: list[Trial]
+    rows: list[dict[str, Any]]
+    frame: pl.DataFrame = field(init=False)
+    axes: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", self.sweep.axes)
+        columns = {path: labels([_at(trial, path) for trial in self.trials]) for path in self.axes}
+        points = [{path: column[i] for path, column in columns.items()} for i in range(len(self.trials))]
+        object.__setattr__(self, "frame", _frame(points, self.rows))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many trials trained, got stuck, diverged and failed."""
+        states = self.frame["status"].to_list()
+        return {state: states.count(state) for state in STATES}
+
+    @property
+    def left_out(self) -> dict[str, list[str]]:
+        """What was not measured because it does not apply: quantities, and the families that do not have them."""
+        tests = {type(trial.test).__name__: trial.test for trial in self.trials}
+        lacking = {str(name): [family for family, test in tests.items() if not applies(name, test)]
+                   for name in self.sweep.measure}
+        return {name: families for name, families in lacking.items() if families}
+
+
+def _at(trial: Trial, path: str) -> Any:
+    """The value of a swept field in a trial; where its point does not name it, that of the base."""
+    return trial.point[path] if path in trial.point else trial.fields().get(path)
+
+
+@dataclass(frozen=True)
+class Stored(TrialTable):
+    """Everything that a store has measured; `axes` are the fields in which its rows differ."""
+
+    frame: pl.DataFrame
+    axes: list[str]
+    chosen_by: tuple[str, ...] = ()
+    """Conditions on outcomes by which its trials were chosen."""
+
+    def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
+        """As for every table; refused where trials were chosen by their outcome, whose means would flatter."""
+        if self.chosen_by:
+            raise SpecError(f"over_seeds must average all seeds, got trials chosen by {', '.join(self.chosen_by)!r}; "
+                            "give that condition to over_seeds")
+        return super().over_seeds(where)
+
+
+def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False) -> Stored:
+    """The results in a store, of each setting the latest; `where` conditions such as `error<0.1` must hold of a trial.
+
+    Columns are the fields in which the rows differ, or `every_field`.
+    """
+    frame, fields = _read(place)
+    chosen = _some(filtered(frame, where), where, frame)
+    _, on_outcomes = parted(where, (*fields, *SETTINGS))
+    return _table(chosen, fields, every_field, tuple(on_outcomes))
+
+
+def stored_over_seeds(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False
+                      ) -> pl.DataFrame:
+    """The results in a store as means over seeds; `where` is that of `TrialTable.over_seeds`."""
+    frame, fields = _read(place)
+    on_settings, on_means = parted(where, (*fields, *SETTINGS))
+    chosen = _some(filtered(frame, on_settings), where, frame)
+    return _some(_table(chosen, fields, every_field).over_seeds(on_means), where, frame)
+
+
+def _some(rows: pl.DataFrame, where: Sequence[str], of: pl.DataFrame) -> pl.DataFrame:
+    """The rows that conditions leave, if there are any."""
+    if rows.is_empty():
+        raise IclabError(f"where must leave at least one row, got {', '.join(where)!r}, which leaves none of "
+                         f"{len(of)} trials")
+    return rows
+
+
+def _read(place: str | Path | Store) -> tuple[pl.DataFrame, list[str]]:
+    """Every trial in a store with all its fields, and the names of these."""
+    store = place if isinstance(place, Store) else Store(place)
+    latest: dict[Any, dict[str, Any]] = {}
+    readable = [row for row in store.all_rows() if row.keys() >= {"fields", "seed", "test_prompts", "finished"}]
+    for row in sorted(readable, key=lambda row: (row["status"] != "failed", row["finished"])):
+        # One setting may have been measured several times, for different quantities: those of one training go together.
+        # What the later row measured it says, also where that came to nothing.
+        mine = {name: row.get(name) for name in json.loads(row.get("measured") or "[]")}
+        mine |= {name: value for name, value in row.items() if value is not None}
+        setting = (row["fields"], row["seed"], row["test_prompts"])
+        before = latest.get(setting, {})
+        latest[setting] = (before if before.get("run") == row.get("run") else {}) | mine
+    rows = list(latest.values())
+    if not rows:
+        broken = len(store.damaged())
+        none = "none" if not broken else f"none that can be read ({broken} files are damaged)"
+        raise IclabError(f"store must hold results of a sweep, got {store.files.place!r}, which has {none}")
+    fields = [{path: label(value) if not isinstance(value, (list, dict)) else json.dumps(value)
+               for path, value in json.loads(row["fields"]).items()} for row in rows]
+    names = list(dict.fromkeys(name for one in fields for name in one))
+    return _frame([{name: one.get(name) for name in names} for one in fields], rows), names
+
+
+def _table(frame: pl.DataFrame, names: list[str], every_field: bool, chosen_by: tuple[str, ...] = ()) -> Stored:
+    """The trials with only the columns in which they differ, or `every_field`."""
+    follows = {name for name in names if _follows(frame, name)}
+    # The seed in other words is no axis: every trial would be a point of its own, and a mean that over one seed.
+    axes = [name for name in names if not (name in follows and name in SEEDS)] if every_field else \
+        [name for name in names if frame[name].n_unique() > 1 and name not in follows]
+    axes = [*axes, *(["test_prompts"] if frame["test_prompts"].n_unique() > 1 else [])]
+    columns = [*axes, *(name for name in frame.columns if name not in (*names, *axes))]
+    return Stored(frame.select(columns), axes, chosen_by)
+
+
+def _follows(frame: pl.DataFrame, name: str) -> bool:
+    """Whether a field merely repeats another: a test's that of training, a run's seed that of the sweep."""
+    source = "seed" if name in SEEDS else "prompts." + name.removeprefix("test.")
+    return source != name and source in frame.columns and frame[source].equals(frame[name])
+
+
+def _frame(points: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """One row a trial: where it stands, its seed and status, what was measured, and where it is kept."""
+    measured = [name for row in rows for name in row if name not in BOOKKEEPING]
+    names = ["seed", "status", *dict.fromkeys(measured), "reason", "test_prompts", "sweep", "run", "seconds"]
+    columns: dict[str, list[Any]] = {path: [point[path] for point in points] for path in (points[0] if points else [])}
+    columns |= {name: [row.get(name) for row in rows] for name in names}
+    return pl.DataFrame({name: _column(values) for name, values in columns.items()}, strict=False)
+
+
+def _column(values: list[Any]) -> pl.Series:
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) > 1 and not kinds <= {int, float}:
+        values = [None if value is None else str(value) for value in values]
+    return pl.Series([float(v) if kinds == {int, float} and v is not None else v for v in values], strict=False)
