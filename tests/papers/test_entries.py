@@ -9,6 +9,7 @@ import pytest
 from shrunken import check_entry, of_papers
 
 from iclab import IclabError
+from iclab.lab.entries import Lab
 from iclab.papers.catalogue import all_entries, chosen_entries
 from iclab.papers.mamba import robustness
 from iclab.sweeps.store import Store
@@ -52,4 +53,4 @@ def test_mamba_survives_where_the_linear_transformer_breaks(small_lab):
 
 def test_a_bad_scale_is_named(tmp_path):
     with pytest.raises(IclabError, match="scale must be one of quick, full, got 'huge'"):
-        entries.Lab(Store(tmp_path), "huge")
+        Lab(Store(tmp_path), "huge")
