@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,17 @@ def test_modules_are_of_one_idea(path):
     text = path.read_text()
     assert text.startswith('"""')
     assert text.count("\n") <= 400
+
+
+def test_no_two_modules_and_no_two_classes_have_one_name():
+    """Commands and entries are named after what they show, in folders of their own."""
+    rooms = [path for path in FILES if room(path) not in ("commands", "papers") and path.stem != "__init__"
+             and "playground" not in path.parts]
+    modules = Counter(path.stem for path in rooms)
+    assert [name for name, count in modules.items() if count > 1] == []
+    classes = Counter(node.name for path in FILES if "papers" not in path.parts
+                      for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef))
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.__name__)
