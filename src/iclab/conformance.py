@@ -1,9 +1,9 @@
-"""What every model and every family of prompts must do, tried on one of them, your own too.
+"""Check that a model or a family of prompts, including your own, does what all of them must do.
 
     check_model(KernelVote())                       # shapes, gradients, batches, checkpoints, bad values
     check_prompts(Halfspaces())                     # shapes, seeds, independence, bad values
 
-Each rule that is broken raises a `ConformanceError` that says which. The checks take a few seconds: they compile.
+A broken rule raises a `ConformanceError` that names it. The checks compile programs and take a few seconds.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from iclab.training.matching import prompts_for
 BATCH = 6
 NO_SUCH_WORD = "no such word"
 EXACT = 1e-9
-"""Relative difference, in double precision, of what must be the same number."""
+"""Largest relative difference, in double precision, of numbers that must agree."""
 SLOPE = 1e-4
-"""Relative difference of a gradient from a difference quotient, in double precision."""
+"""Largest relative difference, in double precision, of a gradient from a difference quotient."""
 
 
 class ConformanceError(IclabError):
@@ -45,8 +45,8 @@ def _must(holds: bool, rule: str) -> None:
 
 
 def check_model(model: Model, prompts: Family | None = None, folder: Any = None) -> None:
-    """Try a model on some prompts (the first family that it reads); `folder` is where a checkpoint is tried, if at
-    all."""
+    """Check a model on prompts (by default the first family it reads); with `folder`, also save and load a
+    checkpoint there."""
     prompts = prompts_for(model) if prompts is None else prompts
     labels = prompts.labels
     with jax.enable_x64(True):
@@ -65,12 +65,12 @@ def check_model(model: Model, prompts: Family | None = None, folder: Any = None)
 
 
 def check_prompts(prompts: Family) -> None:
-    """Try a family of prompts."""
+    """Check a family of prompts."""
     length, dimension = prompts.prompt_length, prompts.dimension
     batch = prompts.sample(0, BATCH)
     for name in ("x", "y", "label"):
         field = np.asarray(getattr(batch, name))
-        _must(field.shape[:1] == (BATCH,), f"{name} must have one row for each prompt of a batch")
+        _must(field.shape[:1] == (BATCH,), f"{name} must have one row per prompt of a batch")
         _must(bool(np.isfinite(field).all()), f"{name} must be finite")
     _must(batch.x.shape[2] == dimension, f"inputs must have length dimension = {dimension}, got {batch.x.shape[2]}")
     _must(bool((np.asarray(batch.y)[:, -1] == 0).all()), "the query's label must be 0 where a model reads it")
@@ -88,7 +88,7 @@ def check_prompts(prompts: Family) -> None:
 
 
 def check_values(spec: Any) -> None:
-    """A spec must refuse numbers that are none, and words that it does not know."""
+    """A spec must refuse NaN and unknown words."""
     for field in dataclasses.fields(spec):
         allowed = kinds(hint_of(spec, field.name))
         bad: list[Any] = [float("nan")] if float in allowed else []
@@ -124,7 +124,7 @@ def _check_outputs(model: Any, params: Any, batch: Prompt, labels: LabelKind) ->
 
 def _check_gradient(model: Any, params: Any, batch: Prompt, labels: LabelKind) -> None:
     """The slope along a random direction is that of a difference quotient."""
-    # A smooth loss: the hinge has a corner, where a difference quotient is none.
+    # A smooth loss: at the hinge's corner a difference quotient is not a derivative.
     loss = LOSSES["squared" if "squared" in labels.losses else labels.losses[0]]
 
     @jax.jit
@@ -138,12 +138,12 @@ def _check_gradient(model: Any, params: Any, batch: Prompt, labels: LabelKind) -
     leaves = [leaf + 0.05 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
     direction = jax.tree.unflatten(tree, [jax.random.normal(key, leaf.shape) for leaf, key in
                                           zip(leaves, keys[::-1], strict=True)])
-    here = jax.tree.unflatten(tree, leaves)
-    _, gradient = loss_and_gradient(here)
+    point = jax.tree.unflatten(tree, leaves)
+    _, gradient = loss_and_gradient(point)
     _must(all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(gradient)), "gradients must be finite")
     slope = sum(jnp.vdot(a, b) for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True))
     step = 1e-5
-    ends = [loss_and_gradient(jax.tree.map(lambda w, d, s=s: w + s * step * d, here, direction))[0] for s in (1, -1)]
+    ends = [loss_and_gradient(jax.tree.map(lambda w, d, s=s: w + s * step * d, point, direction))[0] for s in (1, -1)]
     quotient = (ends[0] - ends[1]) / (2 * step)
     _must(bool(abs(slope - quotient) <= SLOPE * max(abs(slope), abs(quotient), 1e-3)),
           f"the gradient must be that of the loss: its slope along a direction is {float(slope):.6g}, a difference "

@@ -135,5 +135,5 @@ def test_a_run_given_beside_a_checkpoint_is_held_to_it_too(tmp_path, monkeypatch
     with pytest.raises(Exception, match="trained with another spec"):
         load_checkpoint("forged.safetensors", trained.run)
     forge(tensors | {"loss": tensors["loss"][:1]}, run)
-    with pytest.raises(Exception, match="loss must be 2 numbers, one for each record"):
+    with pytest.raises(Exception, match="loss must be 2 numbers, one per record"):
         load_checkpoint("forged.safetensors", replace(trained.run))

@@ -174,7 +174,7 @@ def test_a_users_basis_is_used():
     ({"outlier_mixtures": np.ones((1, 7))}, "outlier_mixtures must be rows of 3"),
     ({"outlier_mixtures": ((np.inf, 1.0, 1.0),)}, "outlier_mixtures must be finite"),
     ({"rotation_seed": -1}, "rotation_seed must be a whole number in [0, 2^32), got -1"),
-    ({"label_rule": lambda clean, coin, x: clean[:2]}, "label_rule must return one label a token"),
+    ({"label_rule": lambda clean, coin, x: clean[:2]}, "label_rule must return one label per token"),
     ({"label_rule": lambda clean: clean}, "label_rule must be a function"),
 ])
 def test_bad_fields_are_named(changes, message):

@@ -1,4 +1,4 @@
-"""Files that a user gives, read whole; what is no plain file, or no JSON, is refused in one line."""
+"""Read and write users' files whole; anything but a plain file or valid JSON is refused in one line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from iclab.core.limits import memory_limit, size_words
 
 
 def read_file(path: str | Path, name: str, error: type[IclabError] = IclabError) -> bytes:
-    """The bytes of a file; a folder, a pipe, a device and a file larger than memory are refused, not waited for."""
+    """The bytes of a file; folders, pipes, devices and files larger than memory are refused at once."""
     path = Path(path)
     try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
+        info = path.stat()
+        if stat.S_ISDIR(info.st_mode):
             raise error(f"{name} must be a file, got the folder {str(path)!r}")
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(info.st_mode):
             raise error(f"{name} must be a plain file, got the pipe or device {str(path)!r}")
-        if found.st_size > memory_limit():
-            raise error(f"{name} must fit into memory, got {str(path)!r} of {size_words(found.st_size)}")
+        if info.st_size > memory_limit():
+            raise error(f"{name} must fit into memory, got {str(path)!r} of {size_words(info.st_size)}")
         return path.read_bytes()
     except FileNotFoundError:
         raise error(f"{name} must be an existing file, got {str(path)!r}") from None
@@ -32,7 +32,7 @@ def read_file(path: str | Path, name: str, error: type[IclabError] = IclabError)
 
 
 def read_json(content: bytes | str) -> Any:
-    """The value of a JSON text; every fault of the text is a ValueError, also one nested too deeply to be read."""
+    """The value of a JSON text; every fault is a ValueError, including nesting too deep to read."""
     try:
         return json.loads(content)
     except RecursionError:
@@ -41,7 +41,7 @@ def read_json(content: bytes | str) -> Any:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file through a temporary neighbour, so that a reader never sees half of it."""
-    path = Path(os.path.realpath(path)) if path.is_symlink() else path  # a link stays, what it leads to is written
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path  # write the target, keep the link
     if path.exists() and not path.is_file():
         raise IclabError(f"cannot write {str(path)!r}: it is a folder, a device or a pipe, not a file")
     handle = None

@@ -19,7 +19,7 @@ from iclab.core.errors import SpecError
 def function_name(function: Callable[..., Any]) -> str:
     """`module:name#hash` of a user's function: its name, and the hash of its source and of the values it holds.
 
-    A value without a stable text makes a name that is never met again: such a function is not confused with another.
+    A value without a stable text gives a name that never recurs, so the function is never mistaken for another.
     """
     if isinstance(function, partial):
         held: list[Any] = [function_name(function.func), *function.args, sorted(function.keywords.items())]

@@ -1,4 +1,4 @@
-"""How large things may be: refused before anything is allocated, with the memory that they would take."""
+"""Size limits: work that is too large is refused before anything is allocated, with the memory it would take."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iclab.core.errors import IclabError, SpecError, require
 LARGEST = 2**31
 """Sizes stay below this: the compiler counts in 32 bits."""
 DEEPEST = 1001
-"""Layers of a model stay below this: each is traced for itself."""
+"""Layers of a model stay below this: each is traced separately."""
 MOST_PROMPTS = 10**8
 """Most test prompts of one measurement: days of work, and an interval far narrower than any claim needs."""
 MEMORY = "ICLAB_MEMORY"
-"""The environment variable that sets another memory limit than the machine's own memory."""
+"""The environment variable that overrides the memory limit, by default the machine's memory."""
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -43,7 +43,7 @@ def size_words(size: int) -> str:
 
 
 def memory_limit() -> int:
-    """Most bytes that one piece of work may need: `ICLAB_MEMORY`, or all memory of the machine."""
+    """Most bytes that one piece of work may need: `ICLAB_MEMORY`, or all of the machine's memory."""
     given = os.environ.get(MEMORY)
     return _machine_memory() if not given else read_bytes(given, MEMORY)
 
@@ -54,7 +54,7 @@ def _machine_memory() -> int:
     try:
         sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):
-        sizes = [2**40]  # a system that does not tell: only the absurd is refused
+        sizes = [2**40]  # unknown: refuse only absurd sizes
     container = Path("/sys/fs/cgroup/memory.max")
     if container.is_file() and (text := container.read_text().strip()).isdigit():
         sizes.append(int(text))
@@ -70,7 +70,7 @@ def require_memory(fields: str, work: str, needed: int) -> None:
 
 
 def require_test_size(prompts: Any, count: Any, batch: int) -> None:
-    """Refuse a measurement on too many prompts, or on prompts of which a batch does not fit into memory."""
+    """Refuse a measurement with too many prompts, or with batches that do not fit into memory."""
     require(1 <= count <= MOST_PROMPTS, "count", count, f"be in [1, {MOST_PROMPTS:,}]")
     require_batch(prompts, batch)
 

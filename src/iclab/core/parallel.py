@@ -1,4 +1,4 @@
-"""Independent compiled programs side by side, one a core.
+"""Independent compiled programs side by side, one per core.
 
 A pack of a few models fits a core's cache and XLA gains little from splitting its small operations over cores, so
 several packs in threads finish sooner than one wide pack (benchmarks/ensemble_width.py measures it).
@@ -26,7 +26,7 @@ def cores() -> int:
 
 
 def default_workers() -> int:
-    """How many programs to run side by side: one a core; one in all where it is spread over several devices."""
+    """How many programs to run side by side: one per core, or one in all when it is spread over several devices."""
     return cores() if len(jax.devices()) == 1 else 1
 
 
@@ -38,7 +38,7 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
     double = bool(jax.config.values["jax_enable_x64"])
 
     def in_same_precision(item: A) -> B:
-        # A thread of its own would start in JAX's default precision, not in its caller's.
+        # A new thread starts in JAX's default precision, not its caller's.
         with jax.enable_x64(double):
             return function(item)
 
@@ -59,15 +59,15 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
 
 
 def _next(queue: SimpleQueue[Future[B]]) -> Future[B]:
-    """What comes out of the queue next. The wait is cut short again and again: a signal that reaches another thread
-    would not end it."""
+    """The next item of the queue. It waits in short intervals, because a signal delivered to another thread would not
+    end one long wait."""
     while True:
         with suppress(Empty):
             return queue.get(timeout=0.2)
 
 
 class Compiled:
-    """Programs made once each, however many threads ask for them at once."""
+    """Programs compiled once each, even when several threads request them at once."""
 
     def __init__(self) -> None:
         self._programs: dict[Any, Any] = {}
@@ -80,7 +80,7 @@ class Compiled:
         return self.get((function, tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)), function, *args)
 
     def get(self, name: Any, function: Callable[..., Any], *args: Any, **shardings: Any) -> Any:
-        """`function` compiled for arguments like these; who asks while it is being made waits."""
+        """`function` compiled for arguments like these; concurrent callers wait for it."""
         with self._lock:
             lock = self._locks.setdefault(name, threading.Lock())
         with lock:
@@ -90,5 +90,5 @@ class Compiled:
 
 
 def compiler_options() -> dict[str, Any]:
-    """On a CPU each program keeps to its own core: those side by side use the others better than its small parts."""
+    """On a CPU each program uses one core: parallel programs fill the others better than one split into small parts."""
     return {"xla_cpu_multi_thread_eigen": False} if jax.default_backend() == "cpu" else {}

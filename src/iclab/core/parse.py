@@ -1,4 +1,4 @@
-"""Fields by their paths, such as `prompts.outlier_fraction`: values of files checked by type, set in nested specs."""
+"""Fields by path, such as `prompts.outlier_fraction`: check values from files by type and set them in nested specs."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def kinds(hint: Any) -> tuple[Any, ...]:
 def import_function(text: str, name: str) -> Callable[..., Any]:
     """The user's function that `module:name` names; its module may lie in the working directory."""
     module, _, attribute = text.partition(":")
-    theirs = IclabError(f"{name} must be a function of your own or of a package, got {text!r}, which is Python's own")
+    builtin = IclabError(f"{name} must be a function of your own or of a package, got {text!r}, which is Python's own")
     if _is_standard(module):
-        raise theirs
+        raise builtin
     rule = "be a function that can be imported as module:name"
     function: Any = import_module(module, name, text, rule)
     try:
@@ -48,7 +48,7 @@ def import_function(text: str, name: str) -> Callable[..., Any]:
     if not callable(function):
         raise IclabError(f"{name} must {rule}, got {text!r}, which is not one")
     if _of_python(function):
-        raise theirs
+        raise builtin
     return function
 
 
@@ -66,7 +66,7 @@ def import_module(module: str, name: str, text: str | None = None, rule: str = "
 
 
 def _of_python(function: Callable[..., Any]) -> bool:
-    """Whether a function is one of Python's own: some of them end the process when they are called."""
+    """Whether a function belongs to Python itself: some of those end the process when called."""
     function = inspect.unwrap(function.func if isinstance(function, partial) else function)
     # exit and quit are objects: their class says where they are from.
     owner = function if inspect.isroutine(function) or isinstance(function, type) else type(function)
@@ -152,37 +152,37 @@ def is_number(value: Any) -> bool:
 
 def _words(allowed: tuple[Any, ...]) -> str:
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "'none'"}
-    said = [names[kind] for kind in allowed if kind in names]
-    said += ["a list of rows"] if any(typing.get_origin(kind) is tuple for kind in allowed) else []
-    return " or ".join(said) or "a value of its type"
+    alternatives = [names[kind] for kind in allowed if kind in names]
+    alternatives += ["a list of rows"] if any(typing.get_origin(kind) is tuple for kind in allowed) else []
+    return " or ".join(alternatives) or "a value of its type"
 
 
 def with_fields(spec: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:
     """The spec with the fields at these paths changed, each checked; an error names the whole path.
 
-    `part.kind` makes the part anew, as a spec of the registered kind of that name.
+    `part.kind` replaces the part by a new spec of the registered kind of that name.
     """
-    here: dict[str, Any] = {}
+    new_fields: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():
         name, _, rest = path.partition(".")
         if rest:
             inner.setdefault(name, {})[rest] = value
             continue
-        here[name] = typed(hint_of(spec, name), value, prefix + name)
-        if dataclasses.is_dataclass(getattr(spec, name)) and not dataclasses.is_dataclass(here[name]):
+        new_fields[name] = typed(hint_of(spec, name), value, prefix + name)
+        if dataclasses.is_dataclass(getattr(spec, name)) and not dataclasses.is_dataclass(new_fields[name]):
             raise SpecError(f"{prefix}{name} must be a spec (in a file, name its fields: {prefix}{name}.FIELD), got "
                             f"{value!r}")
     for name, below in inner.items():
         hint_of(spec, name)
-        part = here.get(name, getattr(spec, name))
+        part = new_fields.get(name, getattr(spec, name))
         if KIND in below:
             part = of_kind(name, below.pop(KIND), f"{prefix}{name}.{KIND}")
         if not dataclasses.is_dataclass(part):
             raise SpecError(f"{prefix}{name}.{next(iter(below))}: {name} has no fields of its own")
-        here[name] = with_fields(part, below, f"{prefix}{name}.")
+        new_fields[name] = with_fields(part, below, f"{prefix}{name}.")
     try:
-        return replace(spec, **here)
+        return replace(spec, **new_fields)
     except SpecError as error:
         raise SpecError(f"{prefix}{error}" if not str(error).startswith(prefix) else str(error)) from None
 
@@ -200,12 +200,12 @@ def of_kind(part: str, name: Any, path: str) -> Any:
 
 def flat(spec: Any, prefix: str = "") -> dict[str, Any]:
     """Every field of a spec by its path, as plain values; `part.kind` names the class of each part."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in dataclasses.fields(spec):
         value, path = getattr(spec, field.name), prefix + field.name
         if dataclasses.is_dataclass(value):
-            found[f"{path}.{KIND}"] = registry.word(type(value))
-            found |= flat(value, f"{path}.")
+            values[f"{path}.{KIND}"] = registry.word(type(value))
+            values |= flat(value, f"{path}.")
         else:
-            found[path] = to_json(value)
-    return found
+            values[path] = to_json(value)
+    return values

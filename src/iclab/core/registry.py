@@ -1,10 +1,10 @@
-"""The kinds that each part of a run may be: a class enters where it is defined, files and options name it.
+"""The kinds that each part of a run may be: a class registers where it is defined; files and options name it.
 
     @spec(part="model")
     class KernelVote: ...            # --model kernel_vote, model.kind = "kernel_vote", and in checkpoints
 
 Another package adds its classes by entry points of the groups in `GROUPS`. They are imported when all kinds are listed,
-or when a name is asked for that no class has.
+or when no registered class has the requested name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _folded(name: str) -> str:
 
 
 def enter(part: str, cls: type) -> None:
-    """Add a class to the kinds of a part; one that is defined again, as in a notebook, replaces itself."""
+    """Add a class to the kinds of a part; a class defined again, as in a notebook, replaces its old version."""
     if part not in GROUPS:
         raise SpecError(f"part must be one of {', '.join(GROUPS)}, got {part!r}")
     other = _KINDS[part].get(_folded(cls.__name__))

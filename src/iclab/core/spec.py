@@ -1,6 +1,6 @@
 """What a spec is: a frozen dataclass of words and numbers, checked when it is made and never traced.
 
-Programs read a second thing, made from the spec by `lower`: an object of the same methods in which every number is an
+Programs read its lowered form, made by `lower`: an object with the same methods in which every number is an
 array and every encoded word an integer or a table. One compiled program serves all their values, and a stack of lowered
 specs is an ensemble. All other fields are structure: they set shapes and code paths.
 """
@@ -56,7 +56,7 @@ def part(*, default_factory: Callable[[], Any]) -> Any:
 
 
 def schedule(*, default: Any) -> Any:
-    """A field that steers a program from outside: the program cannot read it, and is the same for all its values."""
+    """A field that controls a program from outside: the program cannot read it and is the same for all its values."""
     return dataclasses.field(default=default, metadata={"schedule": True})
 
 
@@ -73,7 +73,7 @@ def spec(*, part: str) -> Callable[[type[T]], type[T]]: ...
 def spec(cls: type[T] | None = None, *, part: str | None = None) -> Any:
     """Make a class a frozen keyword-only dataclass; its method `check`, if it has one, runs on every instance.
 
-    `@spec(part="model")` also enters it into the registry, as a kind of this part of a run: files and options can then
+    `@spec(part="model")` also registers it as a kind of this part of a run: files and options can then
     name it (`iclab.core.registry`).
     """
     if cls is None:
@@ -83,15 +83,15 @@ def spec(cls: type[T] | None = None, *, part: str | None = None) -> Any:
 
 def _spec_class(cls: type[T], part_: str | None) -> type[T]:
     cls.__post_init__ = _checked  # type: ignore[attr-defined]
-    made: Any = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-    made._is_spec = True
+    decorated: Any = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    decorated._is_spec = True
     if part_ is not None:
-        registry.enter(part_, made)
-    return made
+        registry.enter(part_, decorated)
+    return decorated
 
 
 def _checked(self: Any) -> None:
-    """Bring the fields of a new spec into their one form, and check them."""
+    """Convert the fields of a new spec to their standard form, and check them."""
     for field in dataclasses.fields(self):
         value = getattr(self, field.name)
         if field.metadata.get("number"):
@@ -105,7 +105,7 @@ def _checked(self: Any) -> None:
 
 
 def _plain_number(field: str, value: Any) -> Any:
-    """A number of any library as Python's own; a traced value or an array of several is refused."""
+    """A number from any library as a Python number; traced values and arrays of several numbers are refused."""
     if isinstance(value, (np.generic, np.ndarray, jax.Array)):
         if isinstance(value, jax.core.Tracer) or np.ndim(value) > 0:
             raise SpecError(f"{field} must be one number, known when the spec is made, got {shown(value)}")
@@ -114,7 +114,7 @@ def _plain_number(field: str, value: Any) -> Any:
 
 
 def _nested(value: Any) -> Any:
-    """Lists and arrays, of whatever depth, as tuples."""
+    """Lists and arrays of any depth as tuples."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     return tuple(_nested(item) for item in value) if isinstance(value, (list, tuple)) else value
@@ -126,7 +126,7 @@ def is_spec(value: Any) -> bool:
 
 
 def spec_class(value: Any) -> type:
-    """The class of a spec, also of a lowered one."""
+    """The class of a spec, lowered or not."""
     return getattr(type(value), "_lowered_from", type(value))
 
 
@@ -150,17 +150,17 @@ def _lowered(spec_: Any) -> Any:
 
 
 def _filled(lowered: type, varying: Mapping[str, Any], structure: Mapping[str, Any]) -> Any:
-    made: Any = object.__new__(lowered)
+    instance: Any = object.__new__(lowered)
     for name, value in (*varying.items(), *structure.items()):
-        object.__setattr__(made, name, value)
-    object.__setattr__(made, "_varying", tuple(varying))
-    object.__setattr__(made, "_fixed", tuple(structure))
-    return made
+        object.__setattr__(instance, name, value)
+    object.__setattr__(instance, "_varying", tuple(varying))
+    object.__setattr__(instance, "_fixed", tuple(structure))
+    return instance
 
 
 @cache
 def _lowered_class(cls: type) -> type:
-    """The class of lowered specs: that of the spec, so that methods run on both, but made by `lower` alone."""
+    """The class of lowered specs: a subclass of the spec's, so that methods run on both, created only by `lower`."""
     def refuse(self: Any, *args: Any, **fields: Any) -> None:
         raise SpecError(f"a {cls.__name__} inside a program cannot be made or changed; change the spec it comes from")
 
@@ -199,7 +199,7 @@ def with_structure(value: T, **fields: Any) -> T:
 
 def require_range(spec_: Any, field: str, low: float, high: float, *, open_low: bool = False,
                   open_high: bool = False) -> None:
-    """Require a number field to lie in an interval, closed unless an end is said to be open."""
+    """Require a number field to lie in an interval, closed unless an end is declared open."""
     value = getattr(spec_, field)
     require(np.ndim(value) == 0 and not isinstance(value, str), field, value, "be a number")
     above = value > low if open_low else value >= low
@@ -209,7 +209,7 @@ def require_range(spec_: Any, field: str, low: float, high: float, *, open_low: 
 
 
 def require_count(spec_: Any, field: str, least: int, below: int = LARGEST) -> None:
-    """Require an integer field to be at least `least`, and of a size that programs can count to."""
+    """Require an integer field to be at least `least`, and small enough for programs to count to."""
     value = getattr(spec_, field)
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     require(whole and value >= least, field, value, f"be a whole number >= {least}")
@@ -239,8 +239,8 @@ def field_help(cls: Any) -> dict[str, str]:
 
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     body = tree.body[0].body  # type: ignore[attr-defined]
-    found = {}
-    for here, after in pairwise(body):
-        if isinstance(here, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            found[here.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
-    return found
+    help_texts = {}
+    for field, doc in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
+            help_texts[field.target.id] = " ".join(str(doc.value.value).split())  # type: ignore[union-attr]
+    return help_texts

@@ -36,10 +36,10 @@ class ChainSeen(NamedTuple):
 
 @spec(part="model")
 class ChainAttention:
-    """`F = sum_i W_V p~_i softmax_i(p~_i^T W p~_query)` over all columns but the query's own (li2024cot, eq. 2).
+    """`F = sum_i W_V p~_i softmax_i(p~_i^T W p~_query)` over all columns but the query's (li2024cot, eq. 2).
 
     Differs from the paper: keys carry the position code, as in its eq. 10. In eq. 2 they do not; `key_positions` false
-    is that reading, with which attention never leaves the other steps (after 200 steps of training 0.12 lies there,
+    gives that reading, in which attention never leaves the other steps (0.12 of it is there after 200 training steps,
     instead of 0.003).
     """
 
@@ -62,13 +62,13 @@ class ChainAttention:
     def init(self, key: Array, dimension: int) -> ChainParams:
         """Weights before training: N(0, xi^2)."""
         width = self.embedding.width(dimension)
-        # Whole blocks are drawn: models of nearly one size then share the generator's program.
-        drawn = jax.random.normal(key, (-(-width**2 // BLOCK) * BLOCK,))
-        return ChainParams(self.init_scale * drawn[:width**2].reshape(width, width))
+        # Whole blocks are drawn, so that models of similar size share the generator's program.
+        normals = jax.random.normal(key, (-(-width**2 // BLOCK) * BLOCK,))
+        return ChainParams(self.init_scale * normals[:width**2].reshape(width, width))
 
     def apply(self, params: ChainParams, columns: Float[Array, "columns width"]
               ) -> tuple[Float[Array, " dimension"], ChainSeen]:
-        """The output for one prompt's query and what led to it; columns without a step are not there."""
+        """The output for one prompt's query and what led to it; columns without a step are ignored."""
         steps = columns[:, self.embedding.code(params.W.shape[0])]
         present = steps.any(axis=1) & (jnp.arange(len(columns)) < len(columns) - 1)
         output, attention = self.read(params, columns, present, columns[-1:])
@@ -76,14 +76,14 @@ class ChainAttention:
 
     def read(self, params: ChainParams, context: Float[Array, "columns width"], present: Bool[Array, " columns"],
              own: Float[Array, "own width"]) -> tuple[Float[Array, " dimension"], Float[Array, " columns+own-1"]]:
-        """The output for the last of the query's own columns, and its attention on all before; of the context only
-        what is present counts. In two parts, so that many queries can be asked of one context in one product."""
-        asked = params.W @ own[-1]
+        """The output for the last of the query's own columns, and its attention on all earlier ones; absent context
+        columns are ignored. Context and query are separate so that many queries share one product with a context."""
+        query = params.W @ own[-1]
         if not self.key_positions:
-            asked = asked.at[self.embedding.code(params.W.shape[0])].set(0.0)
-        logits = jnp.where(present, context @ asked, -jnp.inf)
+            query = query.at[self.embedding.code(params.W.shape[0])].set(0.0)
+        logits = jnp.where(present, context @ query, -jnp.inf)
         if len(own) > 1:
-            logits = jnp.concatenate([logits, own[:-1] @ asked])
+            logits = jnp.concatenate([logits, own[:-1] @ query])
         attention = jax.nn.softmax(logits)
         # Whole columns are summed: cutting out their output halves first would copy them.
         output = attention[:len(context)] @ context

@@ -38,7 +38,7 @@ class LabelEmbedding:
         return width - self.size
 
     def known(self, dimension: int) -> Bool[Array, " width"]:
-        """The coordinates in which the query's column can tell anything: its input."""
+        """The coordinates in which the query's column carries information: its input."""
         return jnp.arange(self.width(dimension)) < dimension
 
     def readout(self, output: Float[Array, ""]) -> Float[Array, ""]:
@@ -46,7 +46,7 @@ class LabelEmbedding:
         return output * self.norm
 
     def columns(self, prompt: Prompt) -> Float[Array, "tokens width"]:
-        """The prompt as the model reads it, one row for each column of the paper's matrix P."""
+        """The prompt as the model reads it, one row per column of the paper's matrix P."""
         labels = jnp.where(jnp.arange(self.size) == 0, (prompt.y * self.norm)[:, None], 0.0)
         return jnp.concatenate([prompt.x, labels], axis=1)
 
@@ -75,7 +75,7 @@ class VectorEmbedding:
         return slice(width - self.size, width)
 
     def known(self, dimension: int) -> Bool[Array, " width"]:
-        """The coordinates in which the query's column can tell anything: its input."""
+        """The coordinates in which the query's column carries information: its input."""
         return jnp.arange(self.width(dimension)) < dimension
 
     def readout(self, output: Float[Array, " size"]) -> Float[Array, " size"]:
@@ -91,7 +91,7 @@ class VectorEmbedding:
 class ChainEmbedding:
     """Columns `(x; y; c_k)`: the input of a step, its output, and a position code that says which step it is.
 
-    The code is a coordinate of its own for each step: c_k is orthogonal to all patterns and is never part of an output
+    The code has one coordinate per step: c_k is orthogonal to all patterns and is never part of an output
     (li2024cot, section 2.1 and W_V). A column without a step is all zeros.
     """
 
@@ -119,7 +119,7 @@ class ChainEmbedding:
         return slice(width - self.steps, width)
 
     def known(self, dimension: int) -> Bool[Array, " width"]:
-        """The coordinates in which the query's column can tell anything: its input and its step."""
+        """The coordinates in which the query's column carries information: its input and its step."""
         place = jnp.arange(self.width(dimension))
         return (place < dimension) | (place >= 2 * dimension)
 
@@ -128,6 +128,6 @@ class ChainEmbedding:
         return output
 
     def columns(self, prompt: Prompt) -> Float[Array, "columns width"]:
-        """The prompt as the model reads it, one row for each column of the paper's matrix P."""
+        """The prompt as the model reads it, one row per column of the paper's matrix P."""
         code = jnp.where(prompt.step[:, None] == jnp.arange(self.steps), self.norm, 0.0)
         return jnp.concatenate([prompt.x, prompt.y, code.astype(prompt.x.dtype)], axis=1)

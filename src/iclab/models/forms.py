@@ -1,7 +1,7 @@
 """Three ways to compute  o_t = sum_{i<=t} G_{i,t} v_i (k_i^T q_t):  state by state, as one sum, and in chunks.
 
-They agree in values and gradients; time and memory of `direct_sum` grow with the square of the length, those of the
-others linearly.
+They agree in values and gradients; the time and memory of `direct_sum` are quadratic in the length, those of the
+others linear.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def chunked(streams: Streams, size: int) -> Float[Array, "tokens width"]:
     pad = chunks * size - tokens
 
     def split(x: Array) -> Array:
-        # Zeros in front: a token without value adds nothing to an empty state.
+        # Padded in front: a token of zeros adds nothing to an empty state.
         padded = jnp.concatenate([jnp.zeros((pad, *x.shape[1:]), x.dtype), x])
         return padded.reshape(chunks, size, *x.shape[1:])
 
@@ -99,13 +99,13 @@ def chunked(streams: Streams, size: int) -> Float[Array, "tokens width"]:
     def step(state, chunk: Streams):
         keys, queries, values, gates = chunk
         total = running_sum(gates.log_decay)
-        kept, to_end, let_in = jnp.exp(total), jnp.exp(total[-1] - total), values * gates.intake
+        decay, to_end, let_in = jnp.exp(total), jnp.exp(total[-1] - total), values * gates.intake
         # A decay has size 1 on the value axis or on the key axis, so it can go to one factor of each product.
-        if kept.shape[2] > 1:
-            carried, added = (queries * kept[:, 0]) @ state.T, let_in.T @ (keys * to_end[:, 0])
+        if decay.shape[2] > 1:
+            carried, added = (queries * decay[:, 0]) @ state.T, let_in.T @ (keys * to_end[:, 0])
         else:
-            carried, added = kept[..., 0] * (queries @ state.T), (let_in * to_end[..., 0]).T @ keys
-        return kept[-1] * state + added, carried + _within(chunk, total)
+            carried, added = decay[..., 0] * (queries @ state.T), (let_in * to_end[..., 0]).T @ keys
+        return decay[-1] * state + added, carried + _within(chunk, total)
 
     start = jnp.zeros((streams.values.shape[1], streams.keys.shape[1]), streams.values.dtype)
     outputs = jax.lax.scan(step, start, jax.tree.map(split, streams))[1]

@@ -1,9 +1,9 @@
 """A prompt through a model: `forward` is what training, probes and attacks all call.
 
-Columns are made as wide as a processor likes: products with rows of 31 numbers take half as long again as with 32. An
-embedding has coordinates that are 0 in every column, such as the label coordinates after the first. With more or fewer
-of them it is the same model: the columns of weights that meet them neither count nor change. So a known model is read
-with just as many as fill its width up to a multiple of `ALIGNMENT`. A model of the user's own reads its columns as its
+Columns are padded to a width that suits the processor: products with rows of 31 numbers take 1.5 times as long as with
+32. An embedding has coordinates that are 0 in every column, such as the label coordinates after the first. Adding or
+removing some leaves the model unchanged: the weights multiplied by them have no effect and do not change. So a built-in
+model gets just enough of them to make its width a multiple of `ALIGNMENT`. A user's model reads columns as its
 embedding makes them.
 """
 
@@ -73,8 +73,8 @@ def fitted(model: Any, params: Any, width: int) -> Any:
 
 
 def _to(weights: Float[Array, "rows width"], width: int, rows: bool = False) -> Float[Array, "padded width"]:
-    """Weights for columns of this width: without the last ones, or with zeros; where their rows are coordinates too,
-    with zeros for those."""
+    """Weights for columns of this width, cut or padded with zeros; where rows are coordinates too, they are padded
+    as well."""
     extra = width - weights.shape[1]
     if extra <= 0:
         return weights[:, :width]
@@ -82,7 +82,7 @@ def _to(weights: Float[Array, "rows width"], width: int, rows: bool = False) -> 
 
 
 def _gated(model: GatedAttention, params: tuple[LayerParams, ...], width: int) -> tuple[LayerParams, ...]:
-    """Gates are one for all channels, one for each, or one for each row of keys, whose number stays then."""
+    """Fit every layer. There is one gate for all channels, one per channel, or one per key row (whose number stays)."""
     def layer(weights: LayerParams) -> LayerParams:
         on_keys, w = model.member == "gla", weights.gate.w
         per_channel = not on_keys and w.shape[0] == weights.W_B.shape[1]

@@ -46,9 +46,9 @@ class Seen(NamedTuple):
     scores: Float[Array, " tokens"]
     """p_i^T W_B^T W_C p_query."""
     gates: Float[Array, " tokens"]
-    """G_{i,l+1}; its mean where a gate has a value for each row of keys."""
+    """G_{i,l+1}; its mean where a gate has one value per key row."""
     weights: Float[Array, " tokens"]
-    """Their product: how much of what token i says reaches the query."""
+    """Their product: how much of token i's label reaches the query."""
 
 
 @spec(part="model")
@@ -67,7 +67,7 @@ class GatedAttention:
     layers: int = 1
     """Depth of the stack."""
     gate_per_channel: bool = False
-    """One gate for each value channel (li2025mamba, eq. 1) instead of one for all; the same F in one layer."""
+    """One gate per value channel (li2025mamba, eq. 1) instead of one for all; the same F in one layer."""
     form: str = "sum"
     """How the sequence is computed: sum (direct), recurrence (state by state), chunked (linear in length)."""
     chunk: int = 64
@@ -138,7 +138,7 @@ class GatedAttention:
         return Streams(columns @ layer.W_B.T, columns @ layer.W_C.T, columns, gate)
 
     def sequence(self, streams: Streams) -> Float[Array, "tokens width"]:
-        """Outputs at every token, in the form that the spec asks for."""
+        """Outputs at every token, in the form that the spec names."""
         if self.form == "recurrence":
             return recurrence(streams)
         return chunked(streams, self.chunk) if self.form == "chunked" else direct_sum(streams)
@@ -149,9 +149,9 @@ class GatedAttention:
         per_channel = gate.intake.shape[1] > 1
         decay = gate.log_decay[:, label] if per_channel else gate.log_decay[:, 0]
         intake = gate.intake[:, label] if per_channel else gate.intake[:, 0]
-        kept = reach(decay)
-        if kept.shape[1] == 1:
-            G = intake * kept[:, 0]
+        decayed = reach(decay)
+        if decayed.shape[1] == 1:
+            G = intake * decayed[:, 0]
             return Seen(scores, G, G * scores)
         # A gate on the key axis has no single value; its mean over the axis is shown, the output uses all of it.
-        return Seen(scores, kept.mean(axis=1), jnp.einsum("ik,ik,k->i", kept, streams.keys, streams.queries[-1]))
+        return Seen(scores, decayed.mean(axis=1), jnp.einsum("ik,ik,k->i", decayed, streams.keys, streams.queries[-1]))

@@ -11,7 +11,7 @@ with weight  G_{i,t} = b_i d_{i+1} ... d_t.  The members differ only in the deca
 | gated_retention | sigmoid(w.p)^(1/temperature)     | 1                    | li2025mamba, E.6       |
 | mamba2          | exp(-softplus(w.p) e^a)          | 1                    | li2025mamba, eq. 187   |
 | mamba2_step     | exp(-softplus(w.p) e^a)          | softplus(w.p)        | dao2024mamba2          |
-| gla             | sigmoid(W p), one a key axis     | 1                    | li2025mamba, eq. 196   |
+| gla             | sigmoid(W p), one per key axis   | 1                    | li2025mamba, eq. 196   |
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _negative_softplus_jvp(primals, tangents):
 
 
 def init_gate(member: str, per_channel: bool, width: int, key: Array) -> GateParams:
-    """w ~ N(0, I/width), one row a gate (li2025mamba, algorithm 1); the rate a of mamba2 starts at 0."""
+    """w ~ N(0, I/width), one row per gate (li2025mamba, algorithm 1); the rate a of mamba2 starts at 0."""
     if member in ("linear", "retnet"):
         return GateParams(jnp.zeros((0, width)), jnp.zeros(0))
     rows = width if per_channel or member == "gla" else 1

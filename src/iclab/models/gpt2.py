@@ -1,4 +1,4 @@
-"""GPT-2 on continuous prompts: one token a column, a linear read-in, a scalar read-out at the query.
+"""GPT-2 on continuous prompts: one token per column, a linear read-in, a scalar read-out at the query.
 
 Pre-norm blocks, causal attention, learned positions, GELU in its tanh form, as in radford2019language; tested against
 the `transformers` implementation with copied weights.
@@ -82,8 +82,8 @@ def attend(block: Block, h: Float[Array, "tokens size"], heads: int, asked: int
 class GPT2:
     """A small GPT-2 (li2024icl, section 5: 3 layers, 2 heads).
 
-    Differs from GPT-2: positions are counted back from the query, so that a prompt shorter than those of training has
-    only positions that were trained; one longer than `positions` is refused.
+    Differs from GPT-2: positions are counted back from the query, so that a prompt shorter than those of training uses
+    only trained positions; one longer than `positions` is refused.
     """
 
     usual_training: ClassVar[dict[str, Any]] = {"learning_rate": 1e-3, "optimizer": "adam", "clip_norm": 1.0,
@@ -95,13 +95,13 @@ class GPT2:
     size: int = 64
     """Length of a token's vector."""
     positions: int = 21
-    """Longest prompt, the query counted; those beyond the training prompts' length stay as they began."""
+    """Longest prompt, the query included; positions beyond the training prompts' length stay untrained."""
     embedding: LabelEmbedding = part(default_factory=lambda: LabelEmbedding(size=30, norm=3.0))
     """How labels enter the columns."""
 
     def check(self) -> None:
         require(isinstance(self.embedding, LabelEmbedding), "embedding", type(self.embedding).__name__,
-                "be a LabelEmbedding: this model has one number to say")
+                "be a LabelEmbedding: this model's output is one number")
         require_count(self, "layers", 1, below=DEEPEST)
         for field in ("heads", "size", "positions"):
             require_count(self, field, 1)
@@ -134,14 +134,14 @@ class GPT2:
                ) -> tuple[Float[Array, "asked size"], Float[Array, "layers tokens"], Float[Array, "layers neurons"]]:
         """Embedded tokens through all blocks and the last norm, the last `asked` of them (none: all); attention and
         neurons seen from the query."""
-        def layer(h: Array, block: Block, wanted: int) -> tuple[Array, tuple[Array, Array]]:
-            written, weights = attend(block, layer_norm(block.norm1, h), self.heads, wanted)
-            h = h[-wanted:] + written
+        def layer(h: Array, block: Block, count: int) -> tuple[Array, tuple[Array, Array]]:
+            written, weights = attend(block, layer_norm(block.norm1, h), self.heads, count)
+            h = h[-count:] + written
             neurons = layer_norm(block.norm2, h) @ block.up.W + block.up.b
             h = h + jax.nn.gelu(neurons, approximate=True) @ block.down.W + block.down.b
             return h, (weights[:, -1].mean(axis=0), neurons[-1])
 
-        # All layers but the last are one program; the last is spared what nobody asks for.
+        # All layers but the last are one program; the last computes only the tokens requested.
         first, last = (jax.tree.map(lambda leaf, part=part: leaf[part], params.blocks) for part in (slice(-1), -1))
         tokens = h.shape[0]
         h, seen = jax.lax.scan(lambda h, block: layer(h, block, tokens), h, first)
@@ -167,14 +167,14 @@ def stacked(blocks: Sequence[Any]) -> Any:
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def _start(key: Array, layers: int, size: int, positions: int, width: int) -> GPT2Params:
-    """Weights before training. All are cut from one vector: every call of a generator would be compiled for itself."""
+    """Weights before training. All are cut from one vector: every call of a generator would be compiled separately."""
     small, shapes = 0.02 / (2.0 * layers) ** 0.5, {
         "read_in": (width, size), "positions": (positions, size), "qkv": (layers, size, 3 * size),
         "out": (layers, size, size), "up": (layers, size, 4 * size), "down": (layers, 4 * size, size),
         "read_out": (size, 1)}
     ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
-    drawn = jnp.split(jax.random.normal(key, (ends[-1],)), ends[:-1])
-    normal = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), drawn, strict=True)}
+    parts = jnp.split(jax.random.normal(key, (ends[-1],)), ends[:-1])
+    normal = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
     def affine(name: str, scale: float = 0.02) -> Affine:
         W = scale * normal[name]

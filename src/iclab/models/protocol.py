@@ -56,12 +56,12 @@ class ReadsInParts(Protocol):
 
     def read(self, params: Any, context: Float[Array, "columns width"], present: Bool[Array, " columns"],
              own: Float[Array, "own width"]) -> tuple[Float[Array, "*answer"], Float[Array, " columns+own-1"]]:
-        """The output for the last of the query's own columns, and its attention on all before."""
+        """The output for the last of the query's own columns, and its attention on all earlier ones."""
 
 
 @runtime_checkable
 class CountsWeights(Protocol):
-    """A model that knows its size before it is made."""
+    """A model that knows its size before its weights exist."""
 
     def weight_count(self, dimension: int) -> int:
         """How many trainable numbers `init` makes."""

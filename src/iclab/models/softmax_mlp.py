@@ -62,7 +62,7 @@ class SoftmaxMLP:
 
     def check(self) -> None:
         require(isinstance(self.embedding, LabelEmbedding), "embedding", type(self.embedding).__name__,
-                "be a LabelEmbedding: this model has one number to say")
+                "be a LabelEmbedding: this model's output is one number")
         require_count(self, "neurons", 2)
         if self.attention_size is not None:
             require_count(self, "attention_size", 1)

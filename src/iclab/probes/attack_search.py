@@ -1,7 +1,7 @@
-"""The attack that hurts most within a budget: what is added to poisoned inputs, what they say, where they stand.
+"""The most harmful attack within a budget: what is added to poisoned inputs, their labels and positions.
 
 Label rules and placements are tried one by one; for each, the vector u that all poisoned inputs carry is found by
-projected gradient ascent from several starts. The error reported is that on fresh prompts.
+projected gradient ascent from several starts. The reported error is measured on fresh prompts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Budget:
     free: bool = False
     """Whether u may point anywhere, or only within the span of the training outliers."""
     least_sum: float | None = None
-    """Least sum of the coefficients of u / |u| over the training outliers (theorem 2 asks for more than 0)."""
+    """Least sum of the coefficients of u / |u| over the training outliers (theorem 2 requires more than 0)."""
     rules: tuple[str | Callable[..., Any], ...] = tuple(LABEL_RULES)
     placements: tuple[str, ...] = PLACEMENTS
 
@@ -98,15 +98,15 @@ def worst_attack(trained: Trained, prompts: Classification, budget: Budget, *, s
     directions = np.random.default_rng(seed).normal(size=(starts, prompts.dimension))
     begin = jnp.asarray(directions * budget.largest, float)
     model = on_device((trained.run.model, trained.params))
-    drawn = _unmarked(prompts).sample(fold(as_key(seed), 0, SEARCH_STREAM), searched).numpy()
-    found = []
+    batch = _unmarked(prompts).sample(fold(as_key(seed), 0, SEARCH_STREAM), searched).numpy()
+    candidates = []
     for rule in budget.rules:
         for placement in budget.placements:
-            args = (*model, _poisoned(drawn, rule, placement, seed), begin, limits)
+            args = (*model, _poisoned(batch, rule, placement, seed), begin, limits)
             vectors, errors = _compiled.of(_climb(steps), *args)(*args)
             best = int(np.argmax(errors))
-            found.append((float(errors[best]), np.asarray(vectors[best], float), rule, placement))
-    _, u, rule, placement = max(found, key=lambda item: item[0])
+            candidates.append((float(errors[best]), np.asarray(vectors[best], float), rule, placement))
+    _, u, rule, placement = max(candidates, key=lambda item: item[0])
     total = float(u @ v.sum(axis=0) / max(np.linalg.norm(u), 1e-12))
     attack = Attack(u, rule, placement, np.nan, total)
     return attack._replace(error=attack_error(trained, prompts, attack, count=count, seed=seed))
@@ -127,7 +127,7 @@ def _unmarked(prompts: Classification) -> Classification:
 
 
 def _poisoned(batch: Prompt, rule: str | Callable[..., Any], placement: str, seed: int) -> Prompt:
-    """Prompts whose poisoned examples stand where and say what they are told; their inputs are still unmarked."""
+    """Prompts whose poisoned examples have this label rule and placement; their inputs are still unmarked."""
     truth = batch.truth
     outlier = np.asarray(_placed(jnp.asarray(truth.outlier), placement))
     coin = np.random.default_rng(seed).choice([-1.0, 1.0], size=batch.y.shape).astype(batch.y.dtype)
@@ -167,7 +167,7 @@ def _within(limits: _Limits, u: Float[Array, " dimension"]) -> Float[Array, " di
 
 @cache
 def _climb(steps: int) -> Any:
-    """Projected gradient ascent from every start; the vector with the most errors on its way, and that error."""
+    """Projected gradient ascent from every start; the vector with the largest error along the way, and that error."""
     def climb(model: Any, params: Any, batch: Prompt, begin: Float[Array, "starts dimension"], limits: _Limits) -> Any:
         def harm(u: Array) -> tuple[Array, Array]:
             margins = _margins(model, params, batch, u)

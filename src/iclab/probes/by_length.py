@@ -1,8 +1,9 @@
-"""Error against the number of context examples, all numbers at once, and how many are needed.
+"""Error against the number of context examples, for all numbers at once, and how many are needed.
 
-Context examples are drawn alike, so the last n of a long prompt are a prompt of n examples, and one batch of long
-prompts answers for every n. A one-layer gated model does so in one pass: the gate of an example depends on what stands
-between it and the query, not on what stands before, so the output with the last n examples is a sum of contributions:
+Context examples are i.i.d. given the task, so the last n of a long prompt are a prompt of n examples, and one batch of
+long prompts answers for every n. A one-layer gated model does so in one pass: the gate of an example depends on what
+stands between it and the query, not on what comes before it, so the output with the last n examples is a sum of
+contributions:
 
     F_n = sum_{i > l - n} G_{i,l+1} y_i p_i^T W_B^T W_C p_query
 """

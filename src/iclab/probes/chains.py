@@ -25,7 +25,7 @@ from iclab.training.trained import Trained
 
 TEST_BATCH = 100
 COLUMNS_AT_ONCE = 6000
-"""Columns of prompts that are read at once: what is made of them stays in a core's cache."""
+"""Columns of prompts that are read at once: their intermediates stay in a core's cache."""
 _compiled = Compiled()
 
 
@@ -101,7 +101,7 @@ def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
                     f"lie in [1, {test.prompt_length}]")
     places = [[(n, i, j) for i in range(len(part.models)) for j in range(len(part.tests))]
               for n, part in enumerate(asked)]
-    # Jobs of different groups in turn: they need different programs, which so are compiled side by side.
+    # Groups take turns: they need different programs, which are then compiled side by side.
     jobs = [job for turn in zip_longest(*places) for job in turn if job is not None]
 
     def work(job: tuple[int, int, int]) -> ChainErrors:
@@ -112,9 +112,9 @@ def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
         args = on_device((model.run.model, model.params, test, keys))
         return jax.tree.map(np.asarray, _compiled.of(judged(part.lengths), *args)(*args))
 
-    found = {jobs[number]: errors for number, errors in each(work, jobs)}
+    errors_by_job = {jobs[number]: errors for number, errors in each(work, jobs)}
     return [ChainErrors(*(np.stack(values).reshape(len(part.models), len(part.tests), *values[0].shape)
-                          for values in zip(*(found[job] for job in mine), strict=True)))
+                          for values in zip(*(errors_by_job[job] for job in mine), strict=True)))
             for part, mine in zip(asked, places, strict=True)]
 
 

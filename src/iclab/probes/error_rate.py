@@ -33,7 +33,7 @@ Judge = Callable[[Any, Any, Prompt], Array]
 TEST_STREAM = 3
 TEST_BATCH = 500
 AT_ONCE = 4
-"""Most batches drawn by one call, to be read by every model that is judged on them."""
+"""Most batches drawn by one call; every model judged on them reads the same ones."""
 TESTS_PER_JOB = 5
 """Most tests in a job: bits are drawn once for all of them."""
 
@@ -76,11 +76,11 @@ def measure_error(predictor: Predictor, prompts: Family, *, count: int = 10_000,
         if len(np.atleast_1d(answers)) != size or (expected == "one score" and answers.ndim != 1):
             raise SpecError(f"predictor must return {expected} per prompt, shape ({size},"
                             f"{'' if expected == 'one score' else ' ...'}), got shape {answers.shape}")
-        here = slice(start, start + size)
+        part = slice(start, start + size)
         with jax.enable_x64(True):
-            errors[here] = jax.vmap(prompts.labels.error)(jnp.asarray(answers), batch.label)
+            errors[part] = jax.vmap(prompts.labels.error)(jnp.asarray(answers), batch.label)
         if prompts.labels.name == "sign":
-            hinge[here] = np.maximum(0.0, 1.0 - answers * batch.label)
+            hinge[part] = np.maximum(0.0, 1.0 - answers * batch.label)
     if prompts.labels.is_rate:
         mean, (low, high) = float(errors.mean()), wilson(int(errors.sum()), count, level)
     else:
@@ -100,8 +100,8 @@ def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], se
             ) -> Float[np.ndarray, "models tests *values"]:
     """Mean of `judge(model, params, batch)` over the batches of every test, for every trained run.
 
-    Drawing and judging are two programs, so a model and a test are compiled once each, not once for each pair of them;
-    and models that are judged together read the same prompts, drawn once.
+    Drawing and judging are two programs, so each model and each test is compiled once, not every pair of them;
+    models judged together read the same prompts, drawn once.
     """
     for test in tests:
         require_test_size(test, count, TEST_BATCH)
@@ -206,7 +206,7 @@ def seed_interval(values: Any, level: float = 0.95, *, within: tuple[float, floa
     """Mean over seeds with Student's interval; one seed has no interval (its ends are NaN).
 
     `within` is the range in which every value is known to lie (`UNIT` for error rates). The interval is cut there: it
-    contains the true mean exactly when the uncut one does. A difference of error rates is no error rate.
+    contains the true mean exactly when the uncut one does. A difference of error rates is not an error rate.
     """
     values = np.asarray(values, dtype=float)
     mean = float(values.mean())

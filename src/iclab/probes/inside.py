@@ -57,7 +57,7 @@ def masses(model: Any, params: Any, batch: Prompt) -> Float[Array, "2 layers"]:
 
 
 def gate_profile(trained: Trained, prompts: Family, *, count: int = 1000, seed: int = 0) -> GateProfile:
-    """Mean gate of clean and of poisoned examples by distance; NaN where no such example stood."""
+    """Mean gate of clean and of poisoned examples by distance; NaN where there was no such example."""
     return GateProfile(*(part[0] for part in gate_profiles([trained], prompts, count=count, seeds=[seed])))
 
 

@@ -1,4 +1,4 @@
-"""Pruning: take neurons away by the norm of what they read, or at random, for any model with an MLP.
+"""Pruning: remove neurons by the norm of what they read, or at random, from any model with an MLP.
 
 A model that can be pruned is `Prunable` (`iclab.models.protocol`).
 Reference: li2024icl, section 3.5.
@@ -29,7 +29,7 @@ def neuron_norms(trained: Trained) -> Float[np.ndarray, " neurons"]:
 
 def kept_neurons(norms: Float[np.ndarray, " neurons"], rate: float, order: str, seed: int = 0
                  ) -> Bool[np.ndarray, " neurons"]:
-    """Which neurons stay when a fraction `rate` goes: the smallest first, the largest first, or any."""
+    """Which neurons stay when a fraction `rate` is removed: smallest first, largest first, or at random."""
     require(0 <= rate <= 1, "rate", rate, "lie in [0, 1]")
     require(order in ORDERS, "order", order, f"be one of {', '.join(ORDERS)}")
     ranked = {"small": np.argsort(norms), "large": np.argsort(-norms),

@@ -1,7 +1,7 @@
 """Reasoning with a trained model: step by step (chain of thought), or at once (in-context learning); and by a vote.
 
-All three answer one test prompt for several numbers of examples at once: examples are drawn alike, so the last n of a
-long prompt are a prompt of n examples.
+All three answer one test prompt for several numbers of examples at once: examples are i.i.d. given the task, so the
+last n of a long prompt are a prompt of n examples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from iclab.training.trained import Trained
 
 
 class Thought(NamedTuple):
-    """A chain of thought about one prompt: a row for each number of examples."""
+    """A chain of thought about one prompt: one row per number of examples."""
 
     answers: Int[Array, "lengths steps"]
     """The pattern that each step was decoded to."""
@@ -35,7 +35,7 @@ class Thought(NamedTuple):
 AT_ONCE = 50
 KINDS = ("same step, same pattern", "same step, other pattern", "other step, same pattern",
          "other step, other pattern")
-"""Columns by whether they are of the step that is asked for, and whether their input has the query's pattern."""
+"""Columns by whether they belong to the step being decoded, and whether their input has the query's pattern."""
 
 
 def last_examples(examples: int, steps: int, lengths: tuple[int, ...]) -> Bool[np.ndarray, "lengths columns"]:
@@ -46,7 +46,7 @@ def last_examples(examples: int, steps: int, lengths: tuple[int, ...]) -> Bool[n
 
 def chain_of_thought(model: Any, params: Any, prompt: Prompt, vectors: Float[Array, "patterns dimension"],
                      lengths: tuple[int, ...]) -> Thought:
-    """Decode one step to the nearest pattern, append it, go on (li2024cot, algorithm 2)."""
+    """Decode one step to the nearest pattern, append it, repeat (li2024cot, algorithm 2)."""
     K, examples = _shape(prompt)
     embedding = reader(model, prompt.x.shape[-1])
     context = embedding.columns(_part(prompt.x[:-1], prompt.y[:-1], prompt.step[:-1]))
@@ -90,8 +90,8 @@ def at_once(model: Any, params: Any, prompt: Prompt, vectors: Float[Array, "patt
 
 def reason(trained: Trained, prompts: Prompt, vectors: Float[Array, "patterns dimension"], *, direct: bool = False
            ) -> Int[np.ndarray, batch *steps]:
-    """Decode a batch of test prompts with all their examples, compiled, every core its share of them: the pattern of
-    every step, or, when `direct`, that of the answer given at once."""
+    """Decode a batch of test prompts with all their examples, compiled and split over cores: the pattern of every
+    step, or, when `direct`, that of the answer given at once."""
     require(np.ndim(prompts.x) == 3 and len(prompts.x) > 0, "prompts", np.shape(prompts.x), "be a batch")
     K, columns, dimension = prompts.truth.chain.shape[1] - 1, prompts.x.shape[1], prompts.x.shape[2]
     require((columns - 1) % K == 0, "prompts", f"{columns} columns", f"be of a test: examples of {K} columns, a query")
@@ -120,8 +120,8 @@ _compiled = Compiled()
 
 @cache
 def _decoder(size: int, direct: bool) -> Any:
-    """The program that decodes some parts of a batch. Each is cut out when its turn comes, and what is made of it stays
-    in a core's cache."""
+    """The program that decodes parts of a batch, one after the other, so that the intermediates of each stay in a
+    core's cache."""
     def decode(model: Any, params: Any, prompts: Prompt, vectors: Array, begins: Array) -> Array:
         examples = ((prompts.x.shape[1] - 1) // (prompts.truth.chain.shape[1] - 1),)
 
@@ -140,24 +140,24 @@ def _decoder(size: int, direct: bool) -> Any:
 
 def majority_vote(prompt: Prompt, patterns: int, lengths: tuple[int, ...]
                   ) -> tuple[Int[Array, "lengths steps"], Int[Array, " lengths"]]:
-    """What the ideal reader says, step by step and at once: the most frequent output among the columns of the step
+    """The ideal reader's answers, step by step and at once: the most frequent output among the columns of the step
     whose input has the query's pattern.
 
-    Patterns are in a random order in every prompt, so that the first of several in a tie is any of them.
+    Patterns are in a random order in every prompt, so taking the first of a tie breaks it at random.
     """
     K, examples = _shape(prompt)
     inputs, outputs = (field[:-1].reshape(examples, K) for field in (prompt.truth.pattern, prompt.truth.answer))
     counted = jnp.asarray(last_examples(examples, 1, lengths)).astype(float)
 
-    def vote(here: Int[Array, " lengths"], before: Array, after: Array) -> Int[Array, " lengths"]:
-        matching = jnp.where(before[None] == here[:, None], counted, 0.0)
+    def vote(current: Int[Array, " lengths"], before: Array, after: Array) -> Int[Array, " lengths"]:
+        matching = jnp.where(before[None] == current[:, None], counted, 0.0)
         return jnp.argmax(matching @ (after[:, None] == jnp.arange(patterns)).astype(float), axis=1)
 
-    here = jnp.full(len(lengths), prompt.truth.chain[0])
-    direct, steps = vote(here, inputs[:, 0], outputs[:, -1]), []
+    current = jnp.full(len(lengths), prompt.truth.chain[0])
+    direct, steps = vote(current, inputs[:, 0], outputs[:, -1]), []
     for k in range(K):
-        here = vote(here, inputs[:, k], outputs[:, k])
-        steps.append(here)
+        current = vote(current, inputs[:, k], outputs[:, k])
+        steps.append(current)
     return jnp.stack(steps, axis=1), direct
 
 
@@ -176,11 +176,11 @@ def _part(x: Float[Array, "columns dimension"], y: Float[Array, "columns dimensi
 def _ask(model: Any, params: Any, context: Float[Array, "columns width"], present: Bool[Array, " columns"],
          own: Float[Array, "own width"], dimension: int
          ) -> tuple[Float[Array, " dimension"], Float[Array, " columns+own-1"]]:
-    """The output for the query, and what the model gives each column before it."""
+    """The output for the query, and the weight the model gives each column before it."""
     if isinstance(model, ReadsInParts):
         weights = fitted(model, params, context.shape[1])
         return fitted_model(model, dimension).read(weights, context, present, own)
-    # Absent columns are all zeros and stand in front: a state that is empty forgets nothing.
+    # Absent columns are all zeros and stand in front: an empty state forgets nothing.
     columns = jnp.concatenate([jnp.where(present[:, None], context, 0.0), own])
     output, inside = read(model, params, columns, dimension)
     weight = inside.scores[-1] * inside.gates[-1] if isinstance(inside, ShowsGates) else inside.scores[-1]

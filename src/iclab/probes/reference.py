@@ -1,4 +1,4 @@
-"""What the prompt allows: the floor below which no blind learner goes, and the Bayes predictor.
+"""The best any learner can do on a prompt: the floor for one that does not know the rule, and the Bayes predictor.
 
 Reference: ours; none of the papers draws them.
 """
@@ -37,7 +37,7 @@ class HasFloor(Protocol):
 
 @runtime_checkable
 class HasBayes(Protocol):
-    """Prompts whose examples show one of some patterns, two of which make the task: they have a Bayes predictor."""
+    """Prompts whose examples each show one pattern, where two patterns make a task: they have a Bayes predictor."""
 
     @property
     def decisive_fraction(self) -> float:
@@ -51,9 +51,9 @@ class HasBayes(Protocol):
 def information_floor(prompts: Any, prompt_length: int | None = None) -> float:
     """`(1 - decisive (1 - outlier))^l / 2`: least error of a learner that knows neither the rule nor the task family.
 
-    To it both orientations of every task are equally likely, so without one clean decisive example it can only guess.
-    Who knows that poisoned labels are flipped can turn them back and go below; so can who knows that the tasks are a
-    family (such as cyclic:1) in which the two patterns of a task tell its orientation.
+    Both orientations of every task are equally likely to it, so without a clean decisive example it can only guess.
+    A learner that knows that poisoned labels are flipped can undo it and go below the floor; so can one that knows a
+    task family (such as cyclic:1) in which the two patterns of a task determine its orientation.
     """
     require(isinstance(prompts, HasFloor), "prompts", type(prompts).__name__,
             "have prompt_length, decisive_fraction and outlier_fraction for an information floor")
@@ -65,7 +65,7 @@ def bayes_predictor(prompts: Any, *, knows_rule: bool = False) -> Any:
     """The predictor that knows the patterns but not the task (all are equally likely), for prompts such as these.
 
     It weighs every partner pattern and orientation by the context's patterns and labels and returns the log odds of
-    the label +1. Poisoned examples' labels are ignored, or weighed by their rule when `knows_rule`. Ties say +1: the
+    the label +1. Poisoned examples' labels are ignored, or weighed by their rule when `knows_rule`. Ties give +1: the
     label is then a fair coin, so half of them are wrong.
     """
     require(isinstance(prompts, HasBayes), "prompts", type(prompts).__name__,

@@ -43,7 +43,7 @@ class ArrayPrompts(Family):
     outlier_fraction: float = number(default=0.0)
     """Probability that an example is poisoned."""
     label_rule: str | Callable[..., Any] = encoded(rule_code, default="random")
-    """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
+    """Label of a poisoned example: flip, target, random, or a function (clean, coin, x) -> labels."""
     placement: str = encoded(placement_code, default="random")
     """Where poisoned examples stand: random, far from the query, close to it."""
     tasks: str | tuple[Task, ...] = encoded(tasks_code, default="all")
@@ -106,7 +106,7 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
     known = {f.name for f in dataclasses.fields(ArrayPrompts)}
     for name in fields:
         require(name in known, "field", name, f"be one of {', '.join(sorted(known))}")
-    made = ArrayPrompts(rows=rows, poisoned=poisoned, dimension=rows.shape[1],
-                        class_sizes=tuple(len(part) for part in parts), **fields)
-    made.check()
-    return made
+    prompts = ArrayPrompts(rows=rows, poisoned=poisoned, dimension=rows.shape[1],
+                           class_sizes=tuple(len(part) for part in parts), **fields)
+    prompts.check()
+    return prompts

@@ -1,4 +1,4 @@
-"""What a poisoned example says and where it stands: label rules and placements."""
+"""The label of a poisoned example and its position: label rules and placements."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ PLACEMENTS = ("random", "far", "close")
 
 
 def rule_code(spec: Any, rule: Any) -> Any:
-    """The place of a named rule in the list; a user's function has none."""
+    """The index of a named rule; None for a user's function."""
     return np.int32(list(LABEL_RULES).index(rule)) if rule in LABEL_RULES else None
 
 
 def placement_code(spec: Any, placement: str) -> Any:
-    """The place of a placement in the list."""
+    """The index of a placement."""
     return np.int32(PLACEMENTS.index(placement))
 
 
@@ -62,5 +62,5 @@ def place(outlier: Bool[Array, " tokens"], placement: str | Int[Array, ""]) -> B
     count = outlier.sum()
     far, close = position < count, (position >= examples - count) & (position < examples)
     code = PLACEMENTS.index(placement) if isinstance(placement, str) else placement
-    # Not by jnp.select: its default, 0, would turn truth into numbers, and masks into indices.
+    # Not jnp.select: its default, 0, would turn booleans into numbers, and masks into indices.
     return (outlier & (code == 0)) | (far & (code == 1)) | (close & (code == 2))

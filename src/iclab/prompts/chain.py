@@ -41,7 +41,7 @@ WORD = 32
 
 class ChainTruth(NamedTuple):
     """The truth about a chain prompt. One training prompt with two examples of three steps, which asks for the query's
-    second step; the first column is empty, so that all prompts have one length:
+    second step; the first column is empty so that all prompts have the same length:
 
         x        .  | x_1   y_1,1  y_1,2 | x_2   y_2,1  y_2,2 | z_0  z_1
         y        .  | y_1,1 y_1,2  y_1,3 | y_2,1 y_2,2  y_2,3 | z_1  0         label z_2
@@ -85,7 +85,7 @@ def mixtures_code(chain: Any, mixtures: Matrix | None) -> Float[np.ndarray, "dim
 
 @spec(part="prompts")
 class Chain(Family):
-    """A distribution of K-step prompts: in the order of the task's patterns step k goes k places on (li2024cot, E).
+    """A distribution of K-step prompts: step k moves k places forward in the task's order of patterns (li2024cot, E).
 
     Training and test prompts are two instances of this class; `chain_test` makes the second from the first. Differs
     from the paper: each example starts at the query's pattern with probability `matching_fraction`, so their number
@@ -127,9 +127,9 @@ class Chain(Family):
                     "be none when there are as many patterns as dimensions, which leaves no room for noise")
         if self.transitions is not None:
             shape = matrices(self.transitions).shape
-            wanted = (self.reasoning_steps, self.patterns, self.patterns)
-            require(shape == wanted, "transitions", shape, f"have shape (reasoning_steps, patterns, patterns) = "
-                                                           f"{wanted}")
+            expected = (self.reasoning_steps, self.patterns, self.patterns)
+            require(shape == expected, "transitions", shape, f"have shape (reasoning_steps, patterns, patterns) = "
+                                                             f"{expected}")
         if self.pattern_mixtures is not None:
             self._check_mixtures(self.pattern_mixtures)
 
@@ -149,16 +149,16 @@ class Chain(Family):
         return NUMBER * (columns * (2 * self.dimension + self.reasoning_steps) + self.patterns)
 
     def bits(self, key: Key | Array | int, batch: int) -> Course:
-        """What is random about a batch of prompts; every query input is asked equally often at every step."""
+        """What is random about a batch of prompts; every query input occurs equally often at every step."""
         per_example = 1 if self.transitions is None else 1 + self.reasoning_steps
-        drawn = draw_bits(as_key(key), batch, -(-(self.patterns + per_example * self.prompt_length) // 4))
+        words = draw_bits(as_key(key), batch, -(-(self.patterns + per_example * self.prompt_length) // 4))
         ways = self.patterns * (self.reasoning_steps if self.partly_solved else 1)
-        asked = ((jnp.arange(batch) + uniform23(drawn.batch)) * (ways / batch)).astype(jnp.int32)
-        return jax.vmap(self._course)(jnp.minimum(asked, ways - 1), drawn.prompt, jnp.concatenate(drawn.tokens, axis=1),
-                                      drawn.key)
+        cells = ((jnp.arange(batch) + uniform23(words.batch)) * (ways / batch)).astype(jnp.int32)
+        return jax.vmap(self._course)(jnp.minimum(cells, ways - 1), words.prompt, jnp.concatenate(words.tokens, axis=1),
+                                      words.key)
 
     def prompts(self, bits: Course) -> Prompt:
-        """The batch of prompts that go this course."""
+        """The batch of prompts that follow these courses."""
         return jax.vmap(self._prompt)(bits)
 
     def _course(self, asked: Int[Array, ""], word: UInt32[Array, ""], words: UInt32[Array, " words"], key: Key
@@ -167,8 +167,8 @@ class Chain(Family):
         M, K, examples = self.patterns, self.reasoning_steps, self.prompt_length
         order, starts, rest = jnp.split(words, [M, M + examples])
         errors = None if self.transitions is None else rest[:K * examples].reshape(K, examples)
-        # The order is random, so that a query may always start at its first place, unless matrices treat places
-        # differently; in a test every place is asked equally often.
+        # The order is random, so a query may always start at its first place, unless matrices treat places
+        # differently; in a test every place is queried equally often.
         begin = jnp.int32(0) if self.transitions is None else choice(low_half(word), M)
         k, begin = (asked // M, begin) if self.partly_solved else (jnp.int32(0), asked)
         other = choice(low_half(starts), M - 1)
@@ -176,7 +176,7 @@ class Chain(Family):
         first = jnp.where(matching, begin, other + (other >= begin))
         places = self._places(jnp.append(first, begin), errors)
 
-        # Ranks of random words are a random order; turned, so that the pattern asked for is the one that was allotted.
+        # Ranks of random words are a random order, rotated so that the query gets the pattern allotted to it.
         rank = (order[:, None] > order[None]).sum(axis=1).astype(jnp.int32)
         if self.partly_solved:
             rank = (rank + asked % M - _at(rank, places[-1, k])) % M
@@ -186,13 +186,13 @@ class Chain(Family):
         return Course(pattern, answer.at[-1].set(ABSENT), step, chains[-1], k, key)
 
     def _prompt(self, course: Course) -> Prompt:
-        """One prompt that goes this course."""
+        """One prompt that follows this course."""
         pattern, answer, step, chain, k, key = course
         label = self._vectors(chain[k + 1], None)
         if self.partly_solved:
             words = (None, None) if self.noise_norm is None else (
                 self._shown(part.reshape(-1, part.shape[2]), k) for part in self._steps(self._noise_words(key)))
-            x, y = (self._vectors(*some) for some in zip((pattern, answer), words, strict=True))
+            x, y = (self._vectors(*column) for column in zip((pattern, answer), words, strict=True))
         else:
             # An output is the input of the next step: every vector of the examples is made once.
             tokens = jnp.concatenate([pattern[:-1].reshape(-1, self.reasoning_steps),
@@ -233,12 +233,12 @@ class Chain(Family):
         return jax.lax.dynamic_slice_in_dim(padded, k, len(flat))
 
     def _noise_words(self, key: Key) -> UInt32[Array, "chains steps+1 words"]:
-        """Random bits for the noise of every token; those of the query's chain are 0 and say that there is none."""
+        """Random bits for the noise of every token; the query's chain has zeros, which mean no noise."""
         tokens = self.prompt_length * (self.reasoning_steps + 1)
         count = -(-(self.dimension - self.patterns) // WORD)
-        drawn = many_words(key, -(-tokens * count // 2)).ravel()[:tokens * count]
-        # A drawn word of 0 says so too: one token in 2^32, or fewer, goes without noise.
-        return jnp.pad(drawn.reshape(self.prompt_length, -1, count), ((0, 1), (0, 0), (0, 0)))
+        words = many_words(key, -(-tokens * count // 2)).ravel()[:tokens * count]
+        # A drawn word of 0 means the same: at most one token in 2^32 gets no noise.
+        return jnp.pad(words.reshape(self.prompt_length, -1, count), ((0, 1), (0, 0), (0, 0)))
 
     def _vectors(self, pattern: Int[Array, "*tokens"], words: UInt32[Array, "*tokens words"] | None
                  ) -> Float[Array, "*tokens dimension"]:
@@ -259,7 +259,7 @@ class Chain(Family):
         return x @ jnp.asarray(self.pattern_mixtures, x.dtype)
 
     def pattern_vectors(self) -> Float[Array, "patterns dimension"]:
-        """The patterns, one a row: what a step is decoded to."""
+        """The patterns that steps are decoded to, one per row."""
         return lower(self)._vectors(jnp.arange(self.patterns), None)
 
 
@@ -269,7 +269,7 @@ def _at(table: Int[Array, " entries"], places: Int[Array, "*s"]) -> Int[Array, "
 
 
 def random_mixtures(patterns: int, of: int, seed: int = 0) -> Matrix:
-    """Orthonormal rows of coefficients over `of` training patterns, at random."""
+    """Random orthonormal rows of coefficients over `of` training patterns."""
     require(patterns <= of, "patterns", patterns, f"be at most the {of} training patterns")
     require(patterns * of <= MOST_ENTRIES, "patterns", f"{patterns} of {of}",
             f"be mixed by at most {MOST_ENTRIES:,} coefficients")
@@ -278,17 +278,17 @@ def random_mixtures(patterns: int, of: int, seed: int = 0) -> Matrix:
 
 
 def chain_test(training: Chain, **changes: Any) -> Chain:
-    """Test prompts for a model trained on these: the query alone, half as many new patterns in the span of the trained.
+    """Test prompts for a model trained on these: the query alone, half as many new patterns in the span of the old.
 
-    `changes` are fields of `Chain`; noise 0.2 and a matching fraction of 0.8 unless they say otherwise (li2024cot,
+    `changes` are fields of `Chain`; by default noise is 0.2 and the matching fraction 0.8 (li2024cot,
     appendix E).
     """
     patterns = changes.get("patterns", max(training.patterns // 2, training.reasoning_steps + 1))
     whole = isinstance(patterns, (int, np.integer)) and bool(patterns >= 2)
     require(whole, "patterns", patterns, "be a whole number >= 2")
     dimension = changes.get("dimension", training.dimension)
-    asked = {"patterns": patterns, "partly_solved": False, "noise_norm": 0.2 if patterns < dimension else None,
+    defaults = {"patterns": patterns, "partly_solved": False, "noise_norm": 0.2 if patterns < dimension else None,
              "matching_fraction": 0.8}
     if "pattern_mixtures" not in changes:
-        asked["pattern_mixtures"] = random_mixtures(patterns, training.patterns)
-    return replace(training, **{**asked, **changes})
+        defaults["pattern_mixtures"] = random_mixtures(patterns, training.patterns)
+    return replace(training, **{**defaults, **changes})

@@ -40,7 +40,7 @@ class Classification(Family):
     are two instances of this class. Reference: li2025mamba, eqs. 6, 7, definitions 1, 2; li2024icl, section 3.2;
     li2024selectors, section 2.
 
-    Differs from the paper: the number of poisoned examples is Bernoulli for each example.
+    Differs from the paper: each example is poisoned independently, so the number of poisoned examples varies.
     """
 
     dimension: int = 30
@@ -70,7 +70,7 @@ class Classification(Family):
     noise_norm: float | None = number(default=None)
     """tau: noise uniform in a ball of this radius (selectors); none draws no noise."""
     label_rule: str | Callable[..., Any] = encoded(rule_code, default="random")
-    """What a poisoned example says: flip, target, random, or a function (clean, coin, x) -> labels."""
+    """Label of a poisoned example: flip, target, random, or a function (clean, coin, x) -> labels."""
     placement: str = encoded(placement_code, default="random")
     """Where poisoned examples stand: random, far from the query, close to it."""
     tasks: str | tuple[Task, ...] = encoded(tasks_code, default="all")
@@ -107,7 +107,7 @@ class Classification(Family):
 
     @property
     def task_patterns(self) -> int:
-        """How many patterns the tasks speak of: M1, or M1' out of domain."""
+        """How many patterns the tasks use: M1, or M1' out of domain."""
         return self.relevant_patterns if self.pattern_mixtures is None else len(self.pattern_mixtures)
 
     def bits(self, key: Key | Array | int, batch: int) -> Bits:
@@ -153,14 +153,14 @@ class Classification(Family):
         return self.outlier_patterns if self.outlier_mixtures is None else len(self.outlier_mixtures)
 
     def patterns(self) -> Float[np.ndarray, "patterns dimension"]:
-        """The relevant pattern vectors mu (or mu' out of domain), one a row."""
+        """The relevant pattern vectors mu (or mu' out of domain), one per row."""
         basis = pattern_basis(self.dimension, self.rotation_seed, self.basis)
         rows = (np.eye(self.dimension) if basis is None else basis)[: self.relevant_patterns]
         mixed = rows if self.pattern_mixtures is None else np.asarray(self.pattern_mixtures, float) @ rows
         return float(self.pattern_norm) * mixed
 
     def outliers(self) -> Float[np.ndarray, "directions dimension"]:
-        """The outlier directions v of training, unit vectors, one a row."""
+        """The outlier directions v of training, unit vectors, one per row."""
         basis = pattern_basis(self.dimension, self.rotation_seed, self.basis)
         first = self.relevant_patterns + self.irrelevant_patterns
         return (np.eye(self.dimension) if basis is None else basis)[first:first + self.outlier_patterns]

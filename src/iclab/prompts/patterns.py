@@ -34,7 +34,7 @@ def unit_rows(rows: Any) -> Float[Array, "rows columns"]:
 
 
 def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
-    """Rows of coefficients must be as many numbers each as there are patterns to mix, and not all zero."""
+    """Each row must have one coefficient per pattern to mix, not all zero."""
     if rows is None:
         return
     require(len(rows) > 0 and all(len(row) == columns for row in rows), field, rows,

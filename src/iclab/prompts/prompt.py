@@ -39,7 +39,7 @@ class Prompt(NamedTuple):
     truth: Any = None
     """What the family knows about the tokens and a model does not: `Truth`, `ChainTruth`, or your own named tuple."""
     step: Any = None
-    """Which step of its chain each token is, from 0, and -1 where there is none; None where examples are no chains."""
+    """Which step of its chain each token is, from 0, -1 for an empty column; None where examples are not chains."""
 
     def numpy(self) -> Prompt:
         """The same prompt as NumPy arrays."""

@@ -1,4 +1,4 @@
-"""Random bits by counter: a few cheap words a token, the same on every machine, alone or in any ensemble.
+"""Counter-based random bits: a few cheap words per token, the same on every machine, alone or in any ensemble.
 
 Threefry-2x32 (Salmon et al. 2011) turns a key and a counter into two 32-bit words. JAX's own generator runs it as a
 loop over memory on the CPU; written out here, XLA fuses it into the code that uses the bits, about ten times faster.
@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from iclab.core.errors import require
 
-# The upper counter word tells apart what the bits of one key are for.
+# The upper counter word says what the bits of a key are for.
 # 0 and 1: the first and the second pair of a token's words; 2: a prompt's words; 3: a prompt's key.
 CELL_COUNTER = 2
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -45,11 +45,11 @@ class Bits(NamedTuple):
 
     tokens: TokenWords
     prompt: UInt32[Array, " batch"]
-    """One word a prompt."""
+    """One word per prompt."""
     batch: UInt32[Array, " batch"]
     """One word for the whole batch, repeated."""
     key: Key
-    """A key a prompt, for samplers that need many words."""
+    """One key per prompt, for samplers that need many words."""
 
 
 def threefry(key: Key, high: Any, low: Any, rounds: int = 13) -> tuple[Any, Any]:
@@ -70,8 +70,8 @@ def threefry(key: Key, high: Any, low: Any, rounds: int = 13) -> tuple[Any, Any]
 def stored(draw: Callable[[Any], Any]) -> Any:
     """`draw(0)` and `draw(1)`, stacked, and stored before anything reads them.
 
-    They are made in a loop, because XLA fuses nothing across the end of one. Fused into what reads them, random words
-    are worked out again by every reader: a comparison of all pairs of words took minutes to compile on a CPU with
+    They are drawn in a loop, because XLA does not fuse across its end. Fused into the code that reads them, random
+    words are computed again by every reader: a comparison of all pairs of words took minutes to compile on a CPU with
     AVX-512. An optimization barrier does not help: on a CPU, XLA removes it before it fuses.
     """
     return jax.lax.map(draw, jnp.arange(2, dtype=jnp.uint32))
@@ -113,7 +113,7 @@ def jax_key(key: Key) -> Array:
 def fold(key: Key, number: Any, stream: int = 0) -> Key:
     """A new key for each number (a step, a batch) and stream (a purpose), as `jax.random.fold_in` makes them.
 
-    In NumPy, outside every compiled program: none of them has to compile it, or works it out again for every token.
+    In NumPy, outside compiled programs: none has to compile it or to compute it again for every token.
     """
     zero, words = np.uint32(0), Key(*(np.asarray(word, np.uint32) for word in key))
     with np.errstate(over="ignore"):
@@ -160,7 +160,7 @@ def uniform23(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
 
 
 def normals(key: Key, rows: int, columns: int) -> Float[Array, "rows columns"]:
-    """Standard normal numbers, one from each word by the inverse of their distribution; sines would cost ten times as
+    """Standard normal numbers, one per word by the inverse distribution function; sines would cost ten times as
     much."""
     pairs = -(-columns // 2)
     words = jnp.concatenate(list(many_words(key, rows * pairs).reshape(2, rows, pairs)), axis=1)[:, :columns]

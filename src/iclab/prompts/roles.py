@@ -1,4 +1,4 @@
-"""Who plays which part in a prompt: the query's task, the pattern and label of each example, which are poisoned.
+"""The roles in a prompt: the query's task, the pattern and label of each example, and which are poisoned.
 
 The part of a prompt that does not depend on what an input looks like; `classification` and `arrays` turn it into
 inputs.
@@ -51,19 +51,19 @@ def _try_rule(spec: Any) -> None:
     tokens = spec.prompt_length + 1
     labels, x = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((tokens,), (tokens, spec.dimension)))
     try:
-        made = jax.eval_shape(spec.label_rule, labels, labels, x).shape
+        shape = jax.eval_shape(spec.label_rule, labels, labels, x).shape
     except (Exception, SystemExit) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise SpecError(f"label_rule must be a function (clean, coin, x) -> labels of JAX arrays, got "
                         f"{spec.label_rule!r}, which fails: {first}") from None
-    require(made == (tokens,), "label_rule", f"shape {made}", f"return one label a token, shape ({tokens},)")
+    require(shape == (tokens,), "label_rule", f"shape {shape}", f"return one label per token, shape ({tokens},)")
 
 
 def stratified_cells(spec: Any, bits: Bits) -> Int[Array, "batch 3"]:
-    """One (query pattern, partner, label) a prompt; over a batch the counts of every query pattern differ by 1 at most.
+    """One (query pattern, partner, label) per prompt; in a batch the counts of query patterns differ by at most 1.
 
-    Evenly spaced rows of the sorted list of ways to ask, from a random start, fix the query and its label; the partner
-    is then drawn among the tasks that ask them. Every task is equally likely.
+    Evenly spaced rows of the sorted list of queries, from a random start, fix the query and its label; the partner
+    is then drawn from the tasks that contain them. Every task is equally likely.
     """
     cells = jnp.asarray(spec.tasks)
     batch, count = bits.prompt.shape[0], (cells[:, 4] > 0).sum()
@@ -80,21 +80,21 @@ def draw_roles(spec: Any, patterns: int, cell: Int[Array, " 3"], words: TokenWor
     patterns with a fair coin for a label; it is poisoned with probability `outlier_fraction`.
     """
     tokens = words.first.shape[0]
-    asked, partner, label = cell[0], cell[1], cell[2].astype(float)
+    query_pattern, partner, label = cell[0], cell[1], cell[2].astype(float)
     query = jnp.arange(tokens) == tokens - 1
     same = ((words.second & 1) == 1) | query
     coin = jnp.where((words.second & 2) == 2, 1.0, -1.0)
-    pattern = jnp.where(same, asked, partner)
+    pattern = jnp.where(same, query_pattern, partner)
     clean = jnp.where(same, label, -label)
     if patterns > 2:
         decisive = (uniform16(high_half(words.first)) < spec.decisive_fraction) | query
         other = choice(low_half(words.fourth), patterns - 2)
-        other = other + (other >= jnp.minimum(asked, partner))
-        other = other + (other >= jnp.maximum(asked, partner))
+        other = other + (other >= jnp.minimum(query_pattern, partner))
+        other = other + (other >= jnp.maximum(query_pattern, partner))
         pattern = jnp.where(decisive, pattern, other)
         clean = jnp.where(decisive, clean, jnp.where((words.second & 4) == 4, 1.0, -1.0))
     outlier = (uniform16(low_half(words.first)) < spec.outlier_fraction) & ~query
-    task = jnp.where(label > 0, jnp.stack([asked, partner]), jnp.stack([partner, asked]))
+    task = jnp.where(label > 0, jnp.stack([query_pattern, partner]), jnp.stack([partner, query_pattern]))
     return Roles(pattern, place(outlier, spec.placement), clean, coin, query, label, task)
 
 

@@ -62,7 +62,7 @@ def parse_tasks(tasks: str | tuple[Task, ...], patterns: int) -> tuple[Task, ...
 
 
 def tasks_code(spec: Any, tasks: str | tuple[Task, ...]) -> Int[np.ndarray, "rows 5"]:
-    """The ways to ask a query, with rows of zeros up to the number of all tasks: what programs read of a task set."""
+    """What programs read of a task set: its possible queries, padded with zero rows to the number for all tasks."""
     return _padded_cells(tasks, spec.task_patterns)
 
 
@@ -74,12 +74,13 @@ def _padded_cells(tasks: str | tuple[Task, ...], patterns: int) -> Int[np.ndarra
 
 @cache
 def query_cells(tasks: tuple[Task, ...]) -> Int[np.ndarray, "cells 5"]:
-    """Every way to ask a query, two a task, sorted by query pattern and label.
+    """Every possible query, two per task, sorted by query pattern and label.
 
     Rows (query pattern, partner pattern, label, first row of the same query and label, how many such rows).
     """
     rows = [(a, b, 1) for a, b in tasks] + [(b, a, -1) for a, b in tasks]
     rows.sort(key=lambda row: (row[0], row[2]))
-    asked = [(row[0], row[2]) for row in rows]
-    count, first = Counter(asked), {ask: place for place, ask in reversed(list(enumerate(asked)))}
-    return np.array([(*row, first[ask], count[ask]) for row, ask in zip(rows, asked, strict=True)], dtype=np.int32)
+    queries = [(row[0], row[2]) for row in rows]
+    count, first = Counter(queries), {query: place for place, query in reversed(list(enumerate(queries)))}
+    return np.array([(*row, first[query], count[query]) for row, query in zip(rows, queries, strict=True)],
+                    dtype=np.int32)

@@ -1,9 +1,9 @@
-"""How the steps of example chains go wrong: transition matrices, what the theorems read off them, and how to build
-some.
+"""How the steps of example chains go wrong: transition matrices, the quantities the theorems derive from them,
+and how to build some.
 
 Matrix k holds in row i the probabilities of the patterns that follow pattern i in step k of an example. The right one,
 f_k(i), is the most likely of its row (li2024cot, eq. 15). Patterns are numbered in the order of the task: the paper's
-f_k goes k places on.
+f_k moves k places forward.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRID = np.linspace(0.0, 1.0, 201)[1:-1]
 
 
 class Quality(NamedTuple):
-    """What li2024cot's theorems ask of transition matrices."""
+    """What li2024cot's theorems require of transition matrices."""
 
     tau: float
     """Least probability, over the patterns to start from, of a chain without a wrong step (eq. 20)."""
@@ -43,23 +43,23 @@ class Quality(NamedTuple):
 
 
 def matrices(transitions: Any) -> Float[np.ndarray, "steps patterns patterns"]:
-    """Checked matrices: rows of probabilities whose largest is the only one of its size."""
-    rule = "transitions must be one square matrix of numbers a step, all of one size"
+    """Checked matrices: rows of probabilities, each with a unique largest."""
+    rule = "transitions must be one square matrix of numbers per step, all of one size"
     try:
         given = np.asarray(transitions)
     except (TypeError, ValueError):
         raise SpecError(rule) from None
     if given.dtype.kind not in "biuf":  # texts, dates, complex numbers, whole numbers beyond 64 bits
         raise SpecError(f"{rule}, got {given.dtype}")
-    found = given.astype(float)
-    square = found.ndim == 3 and found.shape[0] >= 1 and found.shape[1] == found.shape[2] >= 2
-    require(square, "transitions", found.shape, "have shape (steps, patterns, patterns)")
-    for where, row in ((f"transitions[{k}][{i}]", found[k, i]) for k, i in np.ndindex(found.shape[:2])):
-        said = [float(f"{x:.4g}") for x in row]
-        require(bool((row >= 0).all() and abs(row.sum() - 1.0) < 1e-5), where, said, "be probabilities that sum to 1")
+    checked = given.astype(float)
+    square = checked.ndim == 3 and checked.shape[0] >= 1 and checked.shape[1] == checked.shape[2] >= 2
+    require(square, "transitions", checked.shape, "have shape (steps, patterns, patterns)")
+    for where, row in ((f"transitions[{k}][{i}]", checked[k, i]) for k, i in np.ndindex(checked.shape[:2])):
+        shown = [float(f"{x:.4g}") for x in row]
+        require(bool((row >= 0).all() and abs(row.sum() - 1.0) < 1e-5), where, shown, "be probabilities that sum to 1")
         first, second = np.sort(row)[:-3:-1]
-        require(first > second, where, said, "have one most likely pattern, the right one")
-    return found
+        require(first > second, where, shown, "have one most likely pattern, the right one")
+    return checked
 
 
 def quality(transitions: Any) -> Quality:
@@ -71,7 +71,7 @@ def quality(transitions: Any) -> Quality:
         along = along * A[k, here, f_k[here]]
         here = f_k[here]
     B = whole_chain(A)
-    # A right answer that another one equals is not the most likely one.
+    # A right answer that ties with another is not the most likely one.
     wrong = (B.argmax(axis=1) != here) | (_primacy(B) <= 0)
     return Quality(float(along.min()), float(_primacy(A).min()), float(B.max(axis=1).min()), float(_primacy(B).min()),
                    not wrong.any(), B[patterns, here], np.flatnonzero(wrong))
@@ -95,17 +95,17 @@ def exact_transitions(steps: int, patterns: int) -> Transitions:
 
 def circulant(turns: Any) -> Transitions:
     """Matrices alike for all patterns: row `turns[k]` has the probability of each distance from the right pattern."""
-    made = [[np.roll(row, i + k) for i in range(len(row))] for k, row in enumerate(turns, 1)]
-    return as_transitions(made)
+    steps = [[np.roll(row, i + k) for i in range(len(row))] for k, row in enumerate(turns, 1)]
+    return as_transitions(steps)
 
 
-def as_transitions(found: Any) -> Transitions:
+def as_transitions(nested: Any) -> Transitions:
     """Any nesting of numbers as tuples, which a spec can hold."""
-    return tuple(tuple(tuple(float(x) for x in row) for row in matrix) for matrix in found)
+    return tuple(tuple(tuple(float(x) for x in row) for row in matrix) for matrix in nested)
 
 
 def one_rival(patterns: int, right: float, rival: float, distance: int = 1) -> Float[np.ndarray, " patterns"]:
-    """A row: the right pattern, one rival some places on, the others alike."""
+    """A row: the right pattern, one rival at `distance`, the others equally likely."""
     _require_sizes(1, patterns)
     row = np.full(patterns, max(1.0 - right - rival, 0.0) / (patterns - 2))
     row[0], row[distance] = right, rival
@@ -115,7 +115,7 @@ def one_rival(patterns: int, right: float, rival: float, distance: int = 1) -> F
 def weak_step(tau: float, rho: float, *, steps: int = 3, patterns: int = 10, weak: int = 1) -> Transitions:
     """Matrices with this tau and rho: step `weak` has a rival as strong as rho allows, the others go wrong evenly.
 
-    Both are met exactly, and so is every pair that matrices with one-to-one f_k can have: a row of primacy rho is right
+    Both are exact, for every pair that matrices with one-to-one f_k can have: a row of primacy rho is right
     with a probability in [1 / (1 + (M' - 1)(1 - rho)), 1 / (2 - rho)], and tau is a product of `steps` of them.
     """
     require(0 < rho < 1, "rho", rho, "be in (0, 1)")
@@ -142,10 +142,10 @@ def weak_step(tau: float, rho: float, *, steps: int = 3, patterns: int = 10, wea
 
 def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 3, patterns: int = 10,
                distance: int = 1) -> Transitions:
-    """Matrices with this tau_o and rho_o, with or without Condition 1: all steps alike, with one rival some places on.
+    """Matrices with this tau_o and rho_o, with or without Condition 1: all steps alike, with one rival at `distance`.
 
-    A wrong turn taken in any one of the steps leads to the same wrong answer, which so becomes the most likely one
-    though every step is right most often: without Condition 1 the likeliest answer is one wrong turn away.
+    A wrong turn taken in any one of the steps leads to the same wrong answer, which thus becomes the most likely one
+    although every step is most often right: without Condition 1 the likeliest answer is one wrong turn away.
     """
     require(0 < rho_o < 1, "rho_o", rho_o, "be in (0, 1)")
     _require_sizes(steps, patterns)
@@ -158,9 +158,9 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
         rows = np.array(rows)
         rows[..., 0], rows[..., distance] = right, rival
         answers = np.fft.irfft(np.fft.rfft(rows) ** steps, patterns)
-        wanted = 0 if condition_one else distance
-        tau = answers[..., wanted]
-        return tau, 1.0 - np.delete(answers, wanted, axis=-1).max(axis=-1) / tau
+        likeliest = 0 if condition_one else distance
+        tau = answers[..., likeliest]
+        return tau, 1.0 - np.delete(answers, likeliest, axis=-1).max(axis=-1) / tau
 
     right, share = np.meshgrid(GRID, GRID, indexing="ij")
     # The rival stays behind the right pattern, and ahead of all others.
@@ -174,19 +174,19 @@ def same_steps(tau_o: float, rho_o: float, *, condition_one: bool, steps: int = 
     require(rho_o <= most, "rho_o", rho_o, f"be in (0, {most:.3g}] {name}")
     # Along the rival's strength rho_o is crossed between two points of the grid; the weakest such rival is taken.
     crossed = (rho[:, :-1] - rho_o) * (rho[:, 1:] - rho_o) <= 0
-    found = [(i, int(np.argmax(row))) for i, row in enumerate(crossed & possible[:, 1:]) if row.any()]
-    taus = np.array([tau[cell] for cell in found])
+    crossings = [(i, int(np.argmax(row))) for i, row in enumerate(crossed & possible[:, 1:]) if row.any()]
+    taus = np.array([tau[cell] for cell in crossings])
     require(bool(len(taus)) and taus.min() <= tau_o <= taus.max(), "tau_o", tau_o, "be in " + (
         f"[{taus.min():.3g}, {taus.max():.3g}]" if len(taus) else "another place")
         + f" when rho_o is {rho_o:g} {name}")
-    start = found[int(np.argmin(abs(taus - tau_o)))]
+    start = crossings[int(np.argmin(abs(taus - tau_o)))]
     solved = optimize.root(lambda p: np.subtract(outcome(*p), (tau_o, rho_o)), (right[start], rival[start]), tol=1e-12)
-    made = circulant([one_rival(patterns, float(solved.x[0]), float(solved.x[1]), distance)] * steps)
-    reached = quality(made)
+    transitions = circulant([one_rival(patterns, float(solved.x[0]), float(solved.x[1]), distance)] * steps)
+    reached = quality(transitions)
     close = np.allclose((reached.tau_o, reached.rho_o), (tau_o, rho_o), atol=1e-6)
     require(bool(close) and reached.condition_one == condition_one, "tau_o", tau_o,
             f"be further from the ends of [{taus.min():.3g}, {taus.max():.3g}], rho_o {rho_o:g} {name}")
-    return made
+    return transitions
 
 
 def _require_sizes(steps: int, patterns: int) -> None:

@@ -1,1 +1,1 @@
-"""Runs: what is finished stays, and is found again."""
+"""Sweeps: many runs, with finished ones stored and reused."""

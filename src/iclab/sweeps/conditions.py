@@ -18,7 +18,7 @@ RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class RowFilter(NamedTuple):
-    """A column, a relation, and the value to compare with as it was written."""
+    """A column, a relation, and the value to compare with, as text."""
 
     column: str
     relation: str
@@ -26,7 +26,7 @@ class RowFilter(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> RowFilter:
-        """The condition that a text states."""
+        """Parse a condition."""
         match = re.fullmatch(r"\s*([\w.]+)\s*(<=|>=|!=|==|=|<|>)\s*(.*?)\s*", text)
         if match is None:
             raise SpecError(f"where must be FIELD=VALUE, or with <, <=, >, >=, !=, got {text!r}")
@@ -34,10 +34,10 @@ class RowFilter(NamedTuple):
 
 
 def parted(where: Sequence[str], columns: Collection[str]) -> tuple[list[str], list[str]]:
-    """The conditions on these columns, and all others."""
-    on_them = [RowFilter.of(text).column in columns for text in where]
-    return ([text for text, here in zip(where, on_them, strict=True) if here],
-            [text for text, here in zip(where, on_them, strict=True) if not here])
+    """Split conditions into those on these columns and the rest."""
+    on_columns = [RowFilter.of(text).column in columns for text in where]
+    return ([text for text, matches in zip(where, on_columns, strict=True) if matches],
+            [text for text, matches in zip(where, on_columns, strict=True) if not matches])
 
 
 def filtered(frame: pl.DataFrame, where: Sequence[str]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Engines: the same packs in this process, or as Ray tasks on this machine or a cluster."""
+"""Engines: run packs in this process, or as Ray tasks on this machine or a cluster."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ RETRIES = 5
 
 @dataclass(frozen=True)
 class Tally:
-    """How a sweep stands, in trials."""
+    """Progress of a sweep, in trials."""
 
     total: int
     found: int = 0
-    """Finished before this began."""
+    """Finished before this call."""
     done: int = 0
-    """Finished in all, the failed, diverged and stuck among them."""
+    """Finished in total, including failed, diverged and stuck trials."""
     running: int = 0
     failed: int = 0
     diverged: int = 0
     stuck: int = 0
     work: float = 0.0
-    """Share of this call's training steps that have been taken."""
+    """Fraction of this call's training steps completed."""
 
 
 Watch = Callable[[Tally], None]
 
 
 class _Count:
-    """Keeps the tally while packs come and go in several threads."""
+    """Updates the tally as packs start and finish in several threads."""
 
     def __init__(self, total: int, found: int, steps: int, watch: Watch | None):
         self.tally, self.watch, self.lock = Tally(total, found, found), watch, threading.Lock()
@@ -78,43 +78,43 @@ class _Count:
 def run_sweep(sweep: Sweep, *, store: str | Path | Store | None = None, engine: str = "local",
               address: str | None = None, workers: int | None = None, memory: int | None = None, gpus: float = 0,
               watch: Watch | None = None) -> Results:
-    """Run what the store does not have yet and return the results of all trials.
+    """Run the trials missing from the store and return the results of all trials.
 
     `engine` is local (threads of this process) or ray (tasks on the cluster at `address`, or on one started here);
-    `workers` packs are at work at a time (in Ray: on a cluster started here), and need at most `memory` bytes
-    together (in Ray: on each machine). `gpus` is the share of a GPU that a Ray task asks for. Without a store nothing
-    is kept. Interrupted, it loses nothing that was finished.
+    `workers` packs run at a time (in Ray: on a cluster started here), using at most `memory` bytes in total (in Ray:
+    per machine). `gpus` is the fraction of a GPU each Ray task requests. Without a store nothing is saved. With one,
+    finished packs survive an interruption.
     """
     require(engine in ENGINES, "engine", engine, f"be one of {', '.join(ENGINES)}")
     require(workers is None or workers >= 1, "workers", workers, "be at least 1")
     require(memory is None or memory >= 1, "memory", memory, "be at least 1 byte")
     require(gpus >= 0, "gpus", gpus, "be at least 0")
     trials = sweep.trials()
-    kept = as_store(store)
-    if kept is not None:
-        kept.check()
-    ids = [None if kept is None else trial.id(sweep.measure, sweep.prompts) for trial in trials]
+    opened_store = as_store(store)
+    if opened_store is not None:
+        opened_store.check()
+    ids = [None if opened_store is None else trial.id(sweep.measure, sweep.prompts) for trial in trials]
     for trial, name in zip(trials, ids, strict=True):
-        if kept is not None and name is None:
-            may_be_stored(trial.code(sweep.measure))  # says why not
-    rows = {} if kept is None else kept.finished(dict(enumerate(ids)))
+        if opened_store is not None and name is None:
+            may_be_stored(trial.code(sweep.measure))  # logs the reason
+    rows = {} if opened_store is None else opened_store.finished(dict(enumerate(ids)))
     packs = make_packs(trials, ids, set(range(len(trials))) - rows.keys())
     count = _Count(len(trials), len(rows), sum(pack.steps for pack in packs), watch)
-    job = Job(tuple(sweep.measure), sweep.prompts, None if kept is None else kept.files.address, memory,
+    job = Job(tuple(sweep.measure), sweep.prompts, None if opened_store is None else opened_store.files.address, memory,
               bool(jax.config.values["jax_enable_x64"]), sweep.name)
     if packs:
         work = local(packs, job, count, workers) if engine == "local" else \
             on_ray(packs, job, count, address, workers, gpus)
         for fresh in work:
             rows |= fresh
-    if kept is not None:
-        kept.tidy(set(ids))
+    if opened_store is not None:
+        opened_store.tidy(set(ids))
     return Results(sweep, trials, [rows[i] for i in range(len(trials))])
 
 
 def local(packs: Sequence[TrialPack], job: Job, count: _Count, workers: int | None
           ) -> Iterator[dict[int, dict[str, Any]]]:
-    """Packs in threads, one per core; with several devices one pack at a time, spread over them."""
+    """Run packs in threads, one per core; with several devices, one pack at a time spread over them."""
     workers = workers or default_workers()
     job = replace(job, memory=None if job.memory is None else job.memory // workers)
     stop = threading.Event()
@@ -130,7 +130,7 @@ def local(packs: Sequence[TrialPack], job: Job, count: _Count, workers: int | No
 
 def on_ray(packs: Sequence[TrialPack], job: Job, count: _Count, address: str | None, workers: int | None, gpus: float
            ) -> Iterator[dict[int, dict[str, Any]]]:
-    """Packs as Ray tasks; a task whose worker or node dies is started again, and finds what was already kept."""
+    """Run packs as Ray tasks; a task whose worker or node dies is restarted and reuses what is already stored."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -138,37 +138,37 @@ def on_ray(packs: Sequence[TrialPack], job: Job, count: _Count, address: str | N
         raise IclabError("engine ray needs Ray: pip install ray") from None
     require(job.place is None or not job.place.startswith("memory:"), "store", job.place,
             "be a place that other processes can reach")
-    mine = not ray.is_initialized()
-    if mine:
+    started_here = not ray.is_initialized()
+    if started_here:
         _connect(ray, address, workers)
     try:
         nodes = [node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"]]
         job = replace(job, memory=None if job.memory is None else int(job.memory // max(nodes)))
         task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES, memory=job.memory or 0)(run_pack)
         shared, waiting = ray.put(job), list(reversed(packs))
-        at_work: dict[Any, TrialPack] = {}
+        running: dict[Any, TrialPack] = {}
         try:
-            while waiting or at_work:
+            while waiting or running:
                 room = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
-                while waiting and len(at_work) < room:  # a few more than there are cores, so that none is idle
+                while waiting and len(running) < room:  # more tasks than cores, so that no core idles
                     pack = waiting.pop()
-                    at_work[task.remote(shared, pack)] = pack
+                    running[task.remote(shared, pack)] = pack
                     count.begin(pack)
-                for done in ray.wait(list(at_work), timeout=1.0)[0]:
-                    pack = at_work.pop(done)
+                for done in ray.wait(list(running), timeout=1.0)[0]:
+                    pack = running.pop(done)
                     rows = _fetch(ray, done, pack)
                     count.end(pack, rows)
                     yield rows
         finally:
-            for unfinished in at_work:
+            for unfinished in running:
                 ray.cancel(unfinished, force=True)
     finally:
-        if mine:
+        if started_here:
             ray.shutdown()
 
 
 def _connect(ray: Any, address: str | None, workers: int | None) -> None:
-    # Workers must find a user's modules where this process finds them.
+    # Workers must import a user's modules from the same paths as this process.
     environment = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}}
     options: dict[str, Any] = {"runtime_env": environment, "logging_level": "ERROR", "log_to_driver": False}
     if address is None:
@@ -177,22 +177,22 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
         options["address"] = address
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     try:
-        if host and port.isdigit():  # Ray itself would go on asking a dead address for minutes
+        if host and port.isdigit():  # Ray itself would retry a dead address for minutes
             socket.create_connection((host, int(port)), timeout=5).close()
-        with warnings.catch_warnings():  # JAX warns of the fork by which Ray starts its programs; an exec follows it
+        with warnings.catch_warnings():  # JAX warns about Ray's fork, which is safe: exec follows
             warnings.filterwarnings("ignore", message=r"os\.fork\(\)", category=RuntimeWarning)
             ray.init(**options)
-    except Exception as error:  # each kind of address fails in its own way
+    except Exception as error:  # each kind of address fails differently
         first = str(error).strip().splitlines()[0]
         raise IclabError(f"address must be that of a running Ray cluster, got {address!r} ({first})") from None
 
 
 def _fetch(ray: Any, task: Any, pack: TrialPack) -> dict[int, dict[str, Any]]:
-    """A finished task's rows; a task that died too often is a failure with a reason."""
+    """The rows of a finished task; a task that died too often yields failed rows with a reason."""
     try:
         return ray.get(task)
     except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, IclabError):  # the store or the memory, not the run
+        if isinstance(error.cause, IclabError):  # caused by the store or the memory limit, not the run
             raise error.cause from None
         reason = f"{type(error.cause).__name__}: {error.cause}"
     except ray.exceptions.RayError as error:

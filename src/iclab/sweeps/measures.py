@@ -1,4 +1,4 @@
-"""What a sweep measures of a trained run: the quantities it names, or the user's own."""
+"""What a sweep measures on a trained run: named quantities or user functions."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ OF_KIND = {"sign": ("error", "hinge", "loss", "floor", "bayes"), "class": ("erro
            "number": ("squared_error", "loss"), "vector": ("squared_error", "loss"), "step": (*OF_CHAINS, "loss")}
 """What can be measured on prompts whose labels are of each kind."""
 NEEDS = {"floor": HasFloor, "bayes": HasBayes}
-"""What a family must have for a measure, beside its kind."""
+"""The protocol a family must implement for a measure, besides having the right label kind."""
 RANGES = {**dict.fromkeys(("error", "floor", "bayes", "cot", "cot_answer", "icl", "vote", "vote_icl"), UNIT),
           **dict.fromkeys(("hinge", "loss", "squared_error"), (0.0, float("inf")))}
-"""Where measured values are known to lie."""
+"""The range of each measure."""
 MEASURES = tuple(dict.fromkeys(name for names in OF_KIND.values() for name in names))
 FROM_OUTPUTS = {"error": 0, "squared_error": 0, "hinge": 1}
-"""Measures of a model's outputs, and their places in what `errors_of` returns."""
+"""Measures of a model's outputs, and their positions in what `errors_of` returns."""
 BOOKKEEPING = ("seed", "status", "reason", "sweep", "run", "trial", "test_prompts", "seconds", "started", "finished",
                "fields", "measured")
 """Columns of results that are not measured."""
 SOUND = ("trained", "stuck")
 """Outcomes of trials that can be measured: a model that learned nothing has an error too."""
 STATES = (*SOUND, "diverged", "failed")
-"""All that can become of a trial."""
+"""All possible outcomes of a trial."""
 SETTINGS = ("model.", "prompts.", "training.", "test.", "init_seed", "data_seed")
-"""How the names of settings begin."""
+"""Prefixes of setting names."""
 TAKEN = (*BOOKKEEPING, *MEASURES, *STATES, "seeds", "of")
-"""Names of columns, which a user's own quantities cannot have."""
+"""Column names that user functions may not use."""
 
 
 def applies(name: str | Callable[..., Any], test: Any) -> bool:
-    """Whether a quantity can be measured on such prompts."""
+    """Whether a quantity can be measured on these prompts."""
     if callable(name):
         return True
     return name in OF_KIND[test.labels.name] and isinstance(test, NEEDS.get(name, object))
@@ -48,8 +48,8 @@ def applies(name: str | Callable[..., Any], test: Any) -> bool:
 
 def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequence[str | Callable[..., Any]],
                 prompts: int) -> list[dict[str, float | None]]:
-    """The quantities of one run for each of its tests, those left out that do not apply to it. Of a diverged run only
-    what does not need its weights."""
+    """The applicable quantities of one run on each test; for a diverged run, only those that do not need its weights.
+    """
     sound = trained.state in SOUND
     outputs = np.full((len(tests), 2), np.nan)
     if sound and any(name in FROM_OUTPUTS for name in names):
@@ -57,21 +57,21 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
     rows = []
     for number, test in enumerate(tests):
         values: dict[str, Any] = {}
-        reasoned: ChainErrors | None = None
+        chains: ChainErrors | None = None
         for name in (name for name in names if applies(name, test)):
             if callable(name):
-                for mine, value in (_own(name, trained, test, seed) if sound else {}).items():
-                    if mine in values or mine in TAKEN:
-                        raise SpecError(f"measure must return names of its own, got {mine!r}, which is taken")
-                    values[mine] = value
+                for key, value in (_user_values(name, trained, test, seed) if sound else {}).items():
+                    if key in values or key in TAKEN:
+                        raise SpecError(f"measure must return unused names, got {key!r}, which is taken")
+                    values[key] = value
             elif name in FROM_OUTPUTS:
                 values[name] = outputs[number, FROM_OUTPUTS[name]]
             elif name == "loss":
                 values[name] = trained.loss[-1]
             elif name in OF_CHAINS:
-                reasoned = reasoned or (chain_errors([trained], [test], [test.prompt_length], count=prompts, seed=seed)
-                                        if sound else None)
-                values[name] = np.nan if reasoned is None else getattr(reasoned, name)[0, 0, 0]
+                chains = chains or (chain_errors([trained], [test], [test.prompt_length], count=prompts, seed=seed)
+                                    if sound else None)
+                values[name] = np.nan if chains is None else getattr(chains, name)[0, 0, 0]
             elif name == "floor":
                 values[name] = information_floor(test)
             else:
@@ -80,15 +80,15 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
     return rows
 
 
-def _own(function: Callable[..., Any], trained: Trained, test: Any, seed: int) -> dict[str, Any]:
-    """What a user's function returns, by name."""
+def _user_values(function: Callable[..., Any], trained: Trained, test: Any, seed: int) -> dict[str, Any]:
+    """The numbers a user function returns, by name."""
     returned = function(trained, test, seed)
     name = getattr(function, "__name__", type(function).__name__)
     values = returned if isinstance(returned, dict) else {name: returned}
     for name, value in values.items():
         if not isinstance(name, str) or name.startswith(SETTINGS) or name.endswith(("_low", "_high")):
-            raise SpecError(f"measure must name its numbers by texts that are no settings (as prompts.tasks is) "
-                            f"and no ends of intervals (as error_low is), got {name!r}")
+            raise SpecError("measure must name its numbers with strings that are neither settings (such as "
+                            f"prompts.tasks) nor interval ends (such as error_low), got {name!r}")
         if np.ndim(value) != 0 or not np.issubdtype(np.asarray(value).dtype, np.number):
             raise SpecError(f"measure must return numbers, got {value!r} for {name!r}")
     return values

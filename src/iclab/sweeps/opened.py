@@ -1,7 +1,6 @@
-"""Which files a user's modules really open, seen by an audit hook of Python's.
+"""Which files a user's modules actually open, observed by a Python audit hook.
 
-What a source names can be read from it (`iclab.sweeps.tracing`); what it computes, such as the name of a module that it
-imports, shows only here.
+File names written in the source are found by parsing it (`iclab.sweeps.tracing`); computed ones are seen only here.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ class Opened(NamedTuple):
     by: str
     path: str
     importing: bool
-    """Whether that module was being imported then: what it read may be in any of its values."""
+    """Whether the module was being imported at the time, so that any of its values may depend on the file."""
 
 
 _numbers: dict[Opened, int] = {}
 _clock = itertools.count(1)
 _imported_at: dict[str, float] = {}
 _began = time.time()
-_own_folders: set[str] = set()
-_hook_at_work = threading.local()
+_lab_folders: set[str] = set()
+_hook_state = threading.local()
 
 
 @cache
@@ -60,23 +59,23 @@ def is_own(path: str) -> bool:
 
 
 def ignore_folder(folder: str | Path) -> None:
-    """Files in this folder belong to the laboratory (a store): reading them says nothing about the user's code."""
-    _own_folders.add(os.path.realpath(folder) + os.sep)
+    """Ignore reads in this folder: it is a store, so they reveal nothing about the user's code."""
+    _lab_folders.add(os.path.realpath(folder) + os.sep)
 
 
 def imported_at(path: str) -> float:
-    """When a module's source was last imported; for one that was imported before the hook was set, that moment."""
+    """When a module's source was last imported; if before the hook was installed, the time of installation."""
     return _imported_at.get(path, _began)
 
 
 def now() -> int:
-    """A mark for `unnamed_reads`."""
+    """The current position in the sequence of reads, for `unnamed_reads`."""
     return next(_clock)
 
 
 def unnamed_reads(known: Collection[str], since: int) -> list[Opened]:
-    """Files outside `known` that modules in it have opened: while they were imported, or since a mark."""
-    ignored = (*_own_folders, *(os.path.realpath(place) + os.sep for place in
+    """Files outside `known` that modules in it opened while being imported, or since a given `now()`."""
+    ignored = (*_lab_folders, *(os.path.realpath(place) + os.sep for place in
                                 [jax.config.values["jax_compilation_cache_dir"]] if place))
     return [opened for opened, number in list(_numbers.items())
             if opened.by in known and opened.path not in known and (opened.importing or number > since)
@@ -84,15 +83,15 @@ def unnamed_reads(known: Collection[str], since: int) -> list[Opened]:
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if event != "open" or getattr(_hook_at_work, "yes", False):
+    if event != "open" or getattr(_hook_state, "active", False):
         return
-    _hook_at_work.yes = True
+    _hook_state.active = True
     try:
         _note(sys._getframe(1), *arguments)
     except Exception:  # an audit hook must never break what it watches
         pass
     finally:
-        _hook_at_work.yes = False
+        _hook_state.active = False
 
 
 def _note(frame: FrameType | None, path: Any, mode: Any, flags: Any) -> None:
@@ -116,7 +115,7 @@ def _note(frame: FrameType | None, path: Any, mode: Any, flags: Any) -> None:
 
 
 def _source(path: str) -> str:
-    """The source of a compiled module; any other path as it is."""
+    """The source of a compiled module; any other path unchanged."""
     try:
         return importlib.util.source_from_cache(path) if path.endswith(".pyc") else path
     except ValueError:

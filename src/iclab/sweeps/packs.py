@@ -1,4 +1,4 @@
-"""Packs: trials whose runs are one compiled ensemble. The unit of work of every engine; a user sees only runs."""
+"""Packs: trials whose runs train as one compiled ensemble. Engines work in packs; users see only runs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from iclab.training.trainer import Interrupted, MemoryLimit, Progress
 
 @dataclass(frozen=True)
 class TrialPack:
-    """Some trials, by their number in the sweep, and how their runs are trained together."""
+    """Trials by their number in the sweep, and how their runs are trained together."""
 
     trials: dict[int, Trial]
     ids: dict[int, str | None]
     width: int
     """Runs side by side on one device."""
     shared: bool
-    """Whether their prompts are drawn once for all."""
+    """Whether all runs share the same prompts."""
 
     @property
     def steps(self) -> int:
@@ -43,14 +43,14 @@ class TrialPack:
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for all packs of a sweep."""
+    """Settings shared by all packs of a sweep."""
 
     measure: Sequence[str | Callable[..., Any]]
     prompts: int
     place: str | None
-    """Where the store is, if there is one."""
+    """Address of the store, if any."""
     memory: int | None
-    """Bytes that one pack may need."""
+    """Memory limit of one pack, in bytes."""
     double: bool
     """Whether to compute in float64."""
     name: str
@@ -58,22 +58,22 @@ class Job:
 
 
 def same(run: Any) -> Any:
-    """Equal for equal runs and for no others, functions by identity."""
+    """A key that is equal exactly for equal runs, comparing functions by identity."""
     leaves, tree = jax.tree.flatten(Setup.of(run))
     schedule = run.training.steps, run.training.record_every
     return tree, schedule, tuple((np.asarray(leaf).dtype.str, np.asarray(leaf).tobytes()) for leaf in leaves)
 
 
 def one_each(trials: Sequence[Trial]) -> list[Trial]:
-    """One trial for every different run."""
+    """One trial per distinct run."""
     return list({same(trial.run): trial for trial in trials}.values())
 
 
-def make_packs(trials: Sequence[Trial], ids: Sequence[str | None], wanted: set[int]) -> list[TrialPack]:
-    """The packs that bring the wanted trials.
+def make_packs(trials: Sequence[Trial], ids: Sequence[str | None], missing: set[int]) -> list[TrialPack]:
+    """The packs that cover the missing trials.
 
-    Which runs belong together, and how, follows from the whole sweep, so that going on after an interruption computes
-    the same numbers. Their order is random: processes that share a store then seldom work on the same pack.
+    Runs are grouped by the whole sweep, so that resuming after an interruption computes the same numbers. The order of
+    packs is random, so that processes sharing a store seldom work on the same pack.
     """
     by_run: dict[Any, list[int]] = {}
     for index, trial in enumerate(trials):
@@ -81,9 +81,9 @@ def make_packs(trials: Sequence[Trial], ids: Sequence[str | None], wanted: set[i
     members = list(by_run.values())
     packs = []
     for group in groups([trials[indices[0]].run for indices in members]):
-        waiting = [members[i] for i in group.members if wanted.intersection(members[i])]
+        waiting = [members[i] for i in group.members if missing.intersection(members[i])]
         for start in range(0, len(waiting), group.size):
-            chosen = [i for indices in waiting[start:start + group.size] for i in indices if i in wanted]
+            chosen = [i for indices in waiting[start:start + group.size] for i in indices if i in missing]
             packs.append(TrialPack({i: trials[i] for i in chosen}, {i: ids[i] for i in chosen}, group.width,
                                    group.shared))
     random.shuffle(packs)
@@ -98,7 +98,7 @@ def store_at(place: str) -> Store:
 
 def run_pack(job: Job, pack: TrialPack, progress: Progress | None = None, stop: threading.Event | None = None
              ) -> dict[int, dict[str, Any]]:
-    """Train what the store does not have, measure, keep; the rows of all trials. What fails says why and stays alone.
+    """Train the runs missing from the store, measure, store, and return all rows; a failure gets a row with its reason.
     """
     with jax.enable_x64(job.double):
         store = None if job.place is None else store_at(job.place)
@@ -108,24 +108,24 @@ def run_pack(job: Job, pack: TrialPack, progress: Progress | None = None, stop: 
         chosen = one_each([pack.trials[i] for i in fresh])
         trained, reason = _trained(job, pack, chosen, store, progress, stop)
         seconds = (time.time() - started) / max(len(chosen), 1)
-        found: dict[int, dict[str, Any]] = {}
+        new_rows: dict[int, dict[str, Any]] = {}
         for trial, model in zip(chosen, trained, strict=True):
-            mine = [i for i in fresh if same(pack.trials[i].run) == same(trial.run)]
-            found |= _measured(job, pack, mine, model, reason)
-        for i, row in found.items():
+            indices = [i for i in fresh if same(pack.trials[i].run) == same(trial.run)]
+            new_rows |= _measured(job, pack, indices, model, reason)
+        for i, row in new_rows.items():
             rows[i] = {"trial": pack.ids[i], "run": run_id(pack.trials[i].run), "sweep": job.name, **row,
                        "seconds": seconds, "started": started, "finished": time.time()}
         if store is not None:
-            keep = [rows[i] for i in found if may_be_stored(pack.trials[i].code(job.measure), began)
-                    and pack.ids[i] is not None]
-            if keep:
-                store.add_rows(keep)
+            to_store = [rows[i] for i in new_rows if may_be_stored(pack.trials[i].code(job.measure), began)
+                        and pack.ids[i] is not None]
+            if to_store:
+                store.add_rows(to_store)
         return rows
 
 
 def _trained(job: Job, pack: TrialPack, chosen: Sequence[Trial], store: Store | None, progress: Progress | None,
              stop: threading.Event | None) -> tuple[list[Trained | None], str]:
-    """The chosen runs, found or trained; None and a reason where training failed."""
+    """The chosen runs, loaded or trained; None and a reason where training failed."""
     models: list[Trained | None] = [None if store is None else store.find(trial.run) for trial in chosen]
     missing = [i for i, model in enumerate(models) if model is None]
     if not missing:
@@ -136,7 +136,7 @@ def _trained(job: Job, pack: TrialPack, chosen: Sequence[Trial], store: Store | 
                            memory=job.memory, progress=progress, stop=stop)
     except (Interrupted, MemoryLimit):
         raise
-    except (Exception, SystemExit) as error:  # a user's code may call exit()
+    except (Exception, SystemExit) as error:  # user code may call exit()
         return models, reason_of(error)
     for i, model in zip(missing, fresh, strict=True):
         models[i] = model
@@ -145,7 +145,7 @@ def _trained(job: Job, pack: TrialPack, chosen: Sequence[Trial], store: Store | 
     return models, ""
 
 
-def _measured(job: Job, pack: TrialPack, mine: Sequence[int], model: Trained | None, reason: str
+def _measured(job: Job, pack: TrialPack, indices: Sequence[int], model: Trained | None, reason: str
               ) -> dict[int, dict[str, Any]]:
     """The rows of one run's trials."""
     def row(i: int, status: str, reason: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -154,19 +154,19 @@ def _measured(job: Job, pack: TrialPack, mine: Sequence[int], model: Trained | N
                 "fields": json.dumps(trial.fields()), "measured": json.dumps(list(values))}
 
     if model is None:
-        return {i: row(i, "failed", reason, {}) for i in mine}
+        return {i: row(i, "failed", reason, {}) for i in indices}
     status, _, at = model.status.partition(" ")
-    seed, tests = pack.trials[mine[0]].seed, [pack.trials[i].test for i in mine]
+    seed, tests = pack.trials[indices[0]].seed, [pack.trials[i].test for i in indices]
     try:
         values = measure_run(model, tests, seed, job.measure, job.prompts)
     except (Exception, SystemExit) as error:
-        if len(mine) == 1:
-            return {mine[0]: row(mine[0], "failed", f"measure: {reason_of(error)}", {})}
-        return {k: v for i in mine for k, v in _measured(job, pack, [i], model, reason).items()}
-    return {i: row(i, status, at, measured) for i, measured in zip(mine, values, strict=True)}
+        if len(indices) == 1:
+            return {indices[0]: row(indices[0], "failed", f"measure: {reason_of(error)}", {})}
+        return {k: v for i in indices for k, v in _measured(job, pack, [i], model, reason).items()}
+    return {i: row(i, status, at, measured) for i, measured in zip(indices, values, strict=True)}
 
 
 def reason_of(error: BaseException) -> str:
-    """One line about an error."""
+    """An error as one line."""
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}"[:300]

@@ -20,33 +20,33 @@ from iclab.training.packing import Group, groups
 from iclab.training.program import pack_bytes
 
 MEASURED_PROGRAMS = 6
-"""So many programs are compiled and timed; the others are taken to cost their mean."""
+"""At most this many programs are compiled and timed; the rest are assumed to cost their mean."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much work a sweep is."""
+    """The estimated cost of a sweep."""
 
     trials: int
     trainings: int
-    """Different runs; trials that differ only in their test share one."""
+    """Distinct runs; trials that differ only in their test share one."""
     finished: int
-    """Trials that the store already has."""
+    """Trials already in the store."""
     packs: int
-    """Packs of runs that the store does not have."""
+    """Packs of runs missing from the store."""
     compilations: int
     workers: int
     seconds: float
-    """Estimated time of what is not finished."""
+    """Estimated time for the unfinished trials."""
     compile_seconds: float
     microseconds_per_model_step: float
     pack_mebibytes: float
     """Memory of the largest pack."""
     total_mebibytes: float
-    """Memory of this process and of all packs at work."""
+    """Memory of this process and all concurrent packs."""
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """The plan as the command prints it."""
         return asdict(self)
 
 
@@ -54,12 +54,12 @@ def plan_sweep(sweep: Sweep, store: str | Path | Store | None = None, workers: i
     """Count runs, packs and programs; compile and time a stretch of each program with all workers busy."""
     workers = workers or default_workers()
     trials = sweep.trials()
-    kept = as_store(store)
-    finished = {} if kept is None else kept.finished(
+    opened_store = as_store(store)
+    finished = {} if opened_store is None else opened_store.finished(
         {i: trial.id(sweep.measure, sweep.prompts) for i, trial in enumerate(trials)})
     waiting = [trial for i, trial in enumerate(trials) if i not in finished]
     chosen = one_each(waiting)
-    trained = set() if kept is None else kept.trained_ids()
+    trained = set() if opened_store is None else opened_store.trained_ids()
     runs = [trial.run for trial in chosen if run_id(trial.run) not in trained]
     packs = sum(-(-len(group.members) // group.size) for group in groups(runs))
     costs: list[tuple[float, float, int]] = []
@@ -85,7 +85,7 @@ def plan_sweep(sweep: Sweep, store: str | Path | Store | None = None, workers: i
 
 
 def _measure(runs: list[Run], group: Group, workers: int) -> tuple[float, float, int]:
-    """Seconds to compile, seconds a model-step with all workers busy, bytes of a pack."""
+    """Seconds to compile, seconds per model-step with all workers busy, bytes per pack."""
     length = min(runs[0].training.record_every, runs[0].training.steps)
     sample = [runs[i % len(runs)] for i in range(group.size * workers)]
     short = [replace(run, training=replace(run.training, steps=length)) for run in sample]

@@ -23,11 +23,11 @@ from iclab.sweeps.sweep import Sweep, Trial
 
 SEEDS = ("init_seed", "data_seed")
 SETTINGS = ("seed", "test_prompts", "sweep", "run")
-"""Columns beside the fields that are fixed before a trial is run; all others are its outcome."""
+"""Columns, besides the fields, that are fixed before a trial runs; all others are its outcome."""
 
 
 def label(value: Any) -> Any:
-    """A swept value as a cell of a table: numbers and texts as they are, all else as a text."""
+    """A swept value as a table cell: numbers and strings unchanged, anything else as a string."""
     if isinstance(value, (np.generic, np.ndarray, jax.Array)) and np.ndim(value) == 0:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -37,7 +37,7 @@ def label(value: Any) -> Any:
 
 
 def labels(values: Sequence[Any]) -> list[Any]:
-    """Labels of an axis' values, each value's its own: functions of one name are told apart by a number."""
+    """Distinct labels for an axis' values; functions with the same name get a number."""
     if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
         return list(values)
     known: list[tuple[Any, Any]] = []
@@ -58,7 +58,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class TrialTable:
-    """Rows of trials as a data frame, with what every table of results can do."""
+    """Rows of trials as a data frame, with the methods shared by all result tables."""
 
     frame: pl.DataFrame
     axes: list[str]
@@ -77,11 +77,11 @@ class TrialTable:
         return pandas.DataFrame(self.frame.to_dict(as_series=False))
 
     def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
-        """One row a point: mean and 95 % interval of every quantity over `seeds`, those that trained (stuck ones among
-        them), `of` all that were tried, and what became of these.
+        """One row per point: mean and 95 % interval of every quantity over the `seeds` that trained (including stuck
+        ones), `of` all seeds tried, and a count of each outcome.
 
-        Conditions on settings (a swept field, `seed`, `test_prompts`) choose the trials. All others are on this table
-        (`error<0.1`, `error_high<0.1`, `diverged=0`): no seed is left out of a mean for what was measured of it.
+        Conditions on settings (a swept field, `seed`, `test_prompts`) select trials. All others apply to this table
+        (`error<0.1`, `error_high<0.1`, `diverged=0`), so no seed is dropped from a mean because of its outcome.
         """
         on_settings, on_means = parted(where, (*self.axes, *SETTINGS))
         trials = filtered(self.frame, on_settings)
@@ -92,7 +92,7 @@ class TrialTable:
                              infer_schema_length=None, strict=False)
         for name in (RowFilter.of(text).column for text in on_means):
             require(name in means.columns or name not in self.frame.columns, "where", name,
-                    f"not choose seeds by their outcome (there are counts: {', '.join(STATES)})")
+                    f"not choose seeds by their outcome (filter on the counts instead: {', '.join(STATES)})")
         return filtered(means, on_means)
 
     def _averaged(self, point: dict[str, Any], trials: pl.DataFrame) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class TrialTable:
 
 @dataclass(frozen=True)
 class Results(TrialTable):
-    """What a sweep measured: one row a trial."""
+    """What a sweep measured: one row per trial."""
 
     sweep: Sweep
     trials: list[Trial]
@@ -131,7 +131,7 @@ class Results(TrialTable):
 
     @property
     def left_out(self) -> dict[str, list[str]]:
-        """What was not measured because it does not apply: quantities, and the families that do not have them."""
+        """Quantities that were not measured, and the prompt families they do not apply to."""
         tests = {type(trial.test).__name__: trial.test for trial in self.trials}
         lacking = {str(name): [family for family, test in tests.items() if not applies(name, test)]
                    for name in self.sweep.measure}
@@ -139,21 +139,21 @@ class Results(TrialTable):
 
 
 def _at(trial: Trial, path: str) -> Any:
-    """The value of a swept field in a trial; where its point does not name it, that of the base."""
+    """The value of a swept field in a trial; the base's value if its point does not set it."""
     return trial.point[path] if path in trial.point else trial.fields().get(path)
 
 
 @dataclass(frozen=True)
 class Stored(TrialTable):
-    """Everything that a store has measured; `axes` are the fields in which its rows differ."""
+    """All measurements in a store; `axes` are the fields in which its rows differ."""
 
     frame: pl.DataFrame
     axes: list[str]
     chosen_by: tuple[str, ...] = ()
-    """Conditions on outcomes by which its trials were chosen."""
+    """Conditions on outcomes that selected these trials."""
 
     def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
-        """As for every table; refused where trials were chosen by their outcome, whose means would flatter."""
+        """As in `TrialTable`; refused if trials were selected by outcome, which would bias the means."""
         if self.chosen_by:
             raise SpecError(f"over_seeds must average all seeds, got trials chosen by {', '.join(self.chosen_by)!r}; "
                             "give that condition to over_seeds")
@@ -161,27 +161,27 @@ class Stored(TrialTable):
 
 
 def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False) -> Stored:
-    """The results in a store, of each setting the latest; `where` conditions such as `error<0.1` must hold of a trial.
+    """The latest result of each setting in a store, for trials that meet the `where` conditions, such as `error<0.1`.
 
     Columns are the fields in which the rows differ, or `every_field`.
     """
     frame, fields = _read(place)
-    chosen = _some(filtered(frame, where), where, frame)
+    chosen = _require_rows(filtered(frame, where), where, frame)
     _, on_outcomes = parted(where, (*fields, *SETTINGS))
     return _table(chosen, fields, every_field, tuple(on_outcomes))
 
 
 def stored_over_seeds(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False
                       ) -> pl.DataFrame:
-    """The results in a store as means over seeds; `where` is that of `TrialTable.over_seeds`."""
+    """The results in a store as means over seeds; `where` works as in `TrialTable.over_seeds`."""
     frame, fields = _read(place)
     on_settings, on_means = parted(where, (*fields, *SETTINGS))
-    chosen = _some(filtered(frame, on_settings), where, frame)
-    return _some(_table(chosen, fields, every_field).over_seeds(on_means), where, frame)
+    chosen = _require_rows(filtered(frame, on_settings), where, frame)
+    return _require_rows(_table(chosen, fields, every_field).over_seeds(on_means), where, frame)
 
 
-def _some(rows: pl.DataFrame, where: Sequence[str], of: pl.DataFrame) -> pl.DataFrame:
-    """The rows that conditions leave, if there are any."""
+def _require_rows(rows: pl.DataFrame, where: Sequence[str], of: pl.DataFrame) -> pl.DataFrame:
+    """Refuse conditions that leave no rows."""
     if rows.is_empty():
         raise IclabError(f"where must leave at least one row, got {', '.join(where)!r}, which leaves none of "
                          f"{len(of)} trials")
@@ -189,18 +189,18 @@ def _some(rows: pl.DataFrame, where: Sequence[str], of: pl.DataFrame) -> pl.Data
 
 
 def _read(place: str | Path | Store) -> tuple[pl.DataFrame, list[str]]:
-    """Every trial in a store with all its fields, and the names of these."""
+    """Every trial in a store with all its fields, and the field names."""
     store = place if isinstance(place, Store) else Store(place)
     latest: dict[Any, dict[str, Any]] = {}
     readable = [row for row in store.all_rows() if row.keys() >= {"fields", "seed", "test_prompts", "finished"}]
     for row in sorted(readable, key=lambda row: (row["status"] != "failed", row["finished"])):
-        # One setting may have been measured several times, for different quantities: those of one training go together.
-        # What the later row measured it says, also where that came to nothing.
-        mine = {name: row.get(name) for name in json.loads(row.get("measured") or "[]")}
-        mine |= {name: value for name, value in row.items() if value is not None}
+        # One setting may have been measured several times, for different quantities: combine those of the same run.
+        # A later row overrides an earlier one for every quantity it measured, even if the value is null.
+        values = {name: row.get(name) for name in json.loads(row.get("measured") or "[]")}
+        values |= {name: value for name, value in row.items() if value is not None}
         setting = (row["fields"], row["seed"], row["test_prompts"])
         before = latest.get(setting, {})
-        latest[setting] = (before if before.get("run") == row.get("run") else {}) | mine
+        latest[setting] = (before if before.get("run") == row.get("run") else {}) | values
     rows = list(latest.values())
     if not rows:
         broken = len(store.damaged())
@@ -208,14 +208,14 @@ def _read(place: str | Path | Store) -> tuple[pl.DataFrame, list[str]]:
         raise IclabError(f"store must hold results of a sweep, got {store.files.place!r}, which has {none}")
     fields = [{path: label(value) if not isinstance(value, (list, dict)) else json.dumps(value)
                for path, value in json.loads(row["fields"]).items()} for row in rows]
-    names = list(dict.fromkeys(name for one in fields for name in one))
-    return _frame([{name: one.get(name) for name in names} for one in fields], rows), names
+    names = list(dict.fromkeys(name for row_fields in fields for name in row_fields))
+    return _frame([{name: row_fields.get(name) for name in names} for row_fields in fields], rows), names
 
 
 def _table(frame: pl.DataFrame, names: list[str], every_field: bool, chosen_by: tuple[str, ...] = ()) -> Stored:
     """The trials with only the columns in which they differ, or `every_field`."""
     follows = {name for name in names if _follows(frame, name)}
-    # The seed in other words is no axis: every trial would be a point of its own, and a mean that over one seed.
+    # A copy of the seed is not an axis: every trial would be a separate point, and every mean over one seed.
     axes = [name for name in names if not (name in follows and name in SEEDS)] if every_field else \
         [name for name in names if frame[name].n_unique() > 1 and name not in follows]
     axes = [*axes, *(["test_prompts"] if frame["test_prompts"].n_unique() > 1 else [])]
@@ -224,13 +224,13 @@ def _table(frame: pl.DataFrame, names: list[str], every_field: bool, chosen_by: 
 
 
 def _follows(frame: pl.DataFrame, name: str) -> bool:
-    """Whether a field merely repeats another: a test's that of training, a run's seed that of the sweep."""
+    """Whether a field merely repeats another: a test field its training field, a run's seed the sweep's seed."""
     source = "seed" if name in SEEDS else "prompts." + name.removeprefix("test.")
     return source != name and source in frame.columns and frame[source].equals(frame[name])
 
 
 def _frame(points: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """One row a trial: where it stands, its seed and status, what was measured, and where it is kept."""
+    """One row per trial: its point, seed, status and measurements, and the run it came from."""
     measured = [name for row in rows for name in row if name not in BOOKKEEPING]
     names = ["seed", "status", *dict.fromkeys(measured), "reason", "test_prompts", "sweep", "run", "seconds"]
     columns: dict[str, list[Any]] = {path: [point[path] for point in points] for path in (points[0] if points else [])}

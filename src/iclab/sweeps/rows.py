@@ -1,8 +1,8 @@
-"""Rows of measurements in a store: small files that processes add side by side, merged now and then.
+"""Rows of measurements in a store: small files that processes add concurrently, merged from time to time.
 
-A file is `results/TRIAL-DIGEST.parquet`, named after the trial of its first row; a renamed one is not believed.
-Merging writes the rows of many files into one and only then removes them: a process that is killed in between, or
-merges at the same time as another, leaves some rows twice and loses none. A trial that has several rows counts once.
+A file is `results/TRIAL-DIGEST.parquet`, named after the trial of its first row; a renamed file is rejected.
+Merging writes the rows of many files into one and only then removes the originals: a process that is killed in
+between, or merges concurrently with another, may duplicate rows but loses none. A trial with several rows counts once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RESULT_FILE = re.compile(r"[0-9a-f]{24}-[0-9a-f]{24}\.parquet")
 MERGE_ABOVE = 64
 """More files than this are merged into one."""
 LARGE = 2**23
-"""A file of so many bytes is not merged again."""
+"""Files of at least this many bytes are not merged again."""
 
 
 class Rows:
@@ -33,13 +33,13 @@ class Rows:
         self.files, self._lock = files, threading.RLock()
         self._frames: list[pl.DataFrame] = []
         self._read: dict[str, int] = {}
-        """How many bytes each file has that was read."""
+        """Size in bytes of each file read so far."""
         self._by_trial: dict[str, dict[str, Any]] = {}
         self._counted = 0
         self._added: list[str] = []
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Keep rows; each has its `trial`."""
+        """Store rows; each has its `trial`."""
         name = self._put(pl.DataFrame(list(rows), infer_schema_length=None))
         with self._lock:
             self._added.append(name)
@@ -48,7 +48,7 @@ class Rows:
                 self._merge(names)
 
     def all(self) -> list[dict[str, Any]]:
-        """Every row of every file, those of trials measured twice among them."""
+        """Every row of every file, including duplicates of a trial."""
         with self._lock:
             self._update()
             return [row for frame in self._frames for row in frame.to_dicts()]
@@ -65,13 +65,13 @@ class Rows:
             return self._by_trial
 
     def damaged(self) -> list[str]:
-        """Result files that cannot be read or are not what their names say."""
+        """Result files that cannot be read or do not match their names."""
         with self._lock:
             self._update()
             return sorted(self._listed() - self._read.keys())
 
     def tidy(self, trials: Collection[str | None] = ()) -> None:
-        """Take away damaged files of these trials, whose rows have been computed again; merge the others if many."""
+        """Remove damaged files of these trials, whose rows have been recomputed; merge the rest if there are many."""
         with self._lock:
             for name in self.damaged():
                 if name.split("-")[0] in trials:
@@ -84,10 +84,10 @@ class Rows:
         return {name for name in self.files.names(FOLDER) if RESULT_FILE.fullmatch(name)}
 
     def _update(self) -> None:
-        """Read what was not yet read."""
+        """Read new files."""
         for _ in range(100):
             listed = self._listed()
-            if not self._read.keys() <= listed:  # files were merged or taken away: forget what they said
+            if not self._read.keys() <= listed:  # files were merged or removed: start over
                 self._frames, self._read, self._by_trial, self._counted = [], {}, {}, 0
             contents = self.files.read_many(FOLDER, sorted(listed - self._read.keys()))
             whole = {name: content for name, content in contents.items() if content is not None}
@@ -95,16 +95,16 @@ class Rows:
                 self._frames.append(frame)
                 self._read |= {name: len(whole[name]) for name in names}
             if (contents.keys() - whole.keys()) <= self._listed():
-                return  # else another process has merged files meanwhile, and their rows are elsewhere now
-        raise IclabError(f"store must not change all the time while it is read, got {self.files.place!r}")
+                return  # otherwise another process merged files in the meantime: read again
+        raise IclabError(f"store must not keep changing while it is read, got {self.files.place!r}")
 
     def _parsed(self, contents: dict[str, bytes]) -> Iterable[tuple[list[str], pl.DataFrame]]:
-        """The rows of some files; those of one schema in one call, which is several times faster than one by one."""
+        """The rows of these files, read in one call per schema: several times faster than one by one."""
         by_schema: dict[str, list[str]] = {}
         for name, content in contents.items():
             try:
                 schema = str(pl.read_parquet_schema(io.BytesIO(content)))
-            except Exception:  # the library has many
+            except Exception:  # polars raises many types
                 self.files.note_damage(FOLDER, name)
                 continue
             by_schema.setdefault(schema, []).append(name)
@@ -132,11 +132,11 @@ class Rows:
         return self.files.put(FOLDER, frame["trial"][0], "parquet", buffer.getvalue())
 
     def _merge(self, names: list[str], frames: list[pl.DataFrame] | None = None) -> None:
-        """Make one file of many, whose rows may be at hand. A store that cannot be written stays as it is."""
+        """Merge files into one, using `frames` if already read. A read-only store is left unchanged."""
         if frames is None:
             contents = self.files.read_many(FOLDER, names)
             parts = list(self._parsed({name: content for name, content in contents.items() if content is not None}))
-            names, frames = [name for some, _ in parts for name in some], [frame for _, frame in parts]
+            names, frames = [name for part, _ in parts for name in part], [frame for _, frame in parts]
         if not frames:
             return
         try:

@@ -1,6 +1,6 @@
-"""The sources of a user's modules: what they import, at any depth, and which files they name.
+"""The sources of a user's modules: what they import, transitively, and which files they name.
 
-A file counts with its content, an installed package with its version.
+A file is identified by its content, an installed package by its version.
 """
 
 from __future__ import annotations
@@ -24,67 +24,67 @@ from iclab.sweeps.versions import ROOT, code_version, imported_from_package
 BY_NAME = ("import_module", "__import__", "run_module")
 """Functions that load a module by its name."""
 BY_TEXT = ("exec", "eval", "compile")
-"""Builtins that run a text as code."""
+"""Builtins that run a string as code."""
 BY_PATH = ("run_path", "spec_from_file_location", "SourceFileLoader")
 READS = ("open", "read", "load", "scan", "from", "imread", "memmap", "genfromtxt", "File", "safe_open", "connect",
          "stored_results", *BY_PATH)
-"""How the names of functions begin that read a file."""
+"""Prefixes of the names of functions that read a file."""
 
 
 class Untraceable(Exception):
-    """Why a result cannot be told apart from that of other code."""
+    """Why a result cannot be tied to the code that computed it."""
 
 
 @dataclass
 class Trace:
-    """What some user's code depends on."""
+    """What user code depends on."""
 
     texts: dict[str, str] = field(default_factory=dict)
     """By name: the hash of a file, the version of a package, the source of a function."""
     files: set[str] = field(default_factory=set)
     """The files among them."""
     package: set[str] = field(default_factory=set)
-    """The modules of this package that they import."""
+    """The iclab modules they import."""
 
     def add(self, other: Trace) -> None:
-        """Take over what another trace holds."""
+        """Merge another trace into this one."""
         self.texts |= other.texts
         self.files |= other.files
         self.package |= other.package
 
     @property
     def words(self) -> list[str]:
-        """A text for each dependence, the same in whichever folder the user's files lie."""
+        """One string per dependency, independent of the folder that holds the user's files."""
         root = os.path.commonpath([os.path.dirname(name) for name in self.files]) if self.files else ""
-        mine = sorted(f"{os.path.relpath(name, root) if name in self.files else name} {text}"
-                      for name, text in self.texts.items())
-        return [*mine, code_version(*sorted(self.package))] if self.package else mine
+        dependencies = sorted(f"{os.path.relpath(name, root) if name in self.files else name} {text}"
+                              for name, text in self.texts.items())
+        return [*dependencies, code_version(*sorted(self.package))] if self.package else dependencies
 
     def check(self, since: int) -> None:
-        """Refuse it if its modules have opened files that it does not hold, on import or since a mark."""
+        """Refuse the trace if its modules opened files missing from it, on import or since a given `opened.now()`."""
         for opened in unnamed_reads(self.files, since):
             raise Untraceable(f"{os.path.basename(opened.by)} reads {os.path.basename(opened.path)}, which its source "
                               "does not name; write the name out where it is read, or read it in another module")
 
 
 _traces: dict[str, tuple[Trace, dict[str, tuple[int, int]]]] = {}
-"""Traces of modules, each with the state of the files that it was read from."""
-_lock = threading.Lock()  # Python's parser is not safe in threads
+"""Traces of modules, each with the modification time and size of its files."""
+_lock = threading.Lock()  # Python's parser is not thread-safe
 
 
 def trace_module(module: ModuleType) -> Trace:
-    """What a module depends on: an installed one on its version, one of the user's on its sources."""
+    """What a module depends on: its version if installed, its sources if it is the user's."""
     if not is_own(str(module.__file__)):
-        found = Trace()
-        follow_module(module.__name__, found)
-        return found
+        module_trace = Trace()
+        follow_module(module.__name__, module_trace)
+        return module_trace
     path = os.path.realpath(str(module.__file__))
     with _lock:
         known = _traces.get(path)
         if known is None or known[1] != {file: _state(file) for file in known[1]}:
-            found = Trace()
-            _follow(path, getattr(module, "__package__", None) or "", found)
-            known = _traces[path] = found, {file: _state(file) for file in found.files}
+            module_trace = Trace()
+            _follow(path, getattr(module, "__package__", None) or "", module_trace)
+            known = _traces[path] = module_trace, {file: _state(file) for file in module_trace.files}
         return known[0]
 
 
@@ -96,16 +96,16 @@ def _state(file: str) -> tuple[int, int]:
     return state.st_mtime_ns, state.st_size
 
 
-def _follow(path: str, package: str, found: Trace) -> None:
-    """Add a file, and all that it imports and names if it is a Python source."""
-    if path in found.files:
+def _follow(path: str, package: str, module_trace: Trace) -> None:
+    """Add a file and, if it is Python source, everything it imports and names."""
+    if path in module_trace.files:
         return
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise Untraceable(f"{os.path.basename(path)} cannot be read ({error.strerror})") from None
-    found.files.add(path)
-    found.texts[path] = hashlib.sha256(content).hexdigest()
+    module_trace.files.add(path)
+    module_trace.texts[path] = hashlib.sha256(content).hexdigest()
     if not path.endswith(".py"):
         return
     if os.stat(path).st_mtime > imported_at(path) and _is_loaded(path):
@@ -114,13 +114,13 @@ def _follow(path: str, package: str, found: Trace) -> None:
         tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise Untraceable(f"{os.path.basename(path)} cannot be parsed ({error})") from None
-    found.package.update(imported_from_package(tree))
+    module_trace.package.update(imported_from_package(tree))
     source = _Source(tree, path, package)
     source.refuse_computed_code()
     for name in source.imports():
-        follow_module(name, found)
+        follow_module(name, module_trace)
     for named in source.named_files():
-        _follow(named, "", found)
+        _follow(named, "", module_trace)
 
 
 def _is_loaded(path: str) -> bool:
@@ -130,7 +130,7 @@ def _is_loaded(path: str) -> bool:
 
 
 class _Source:
-    """What the source of a module says about modules and files."""
+    """The modules and files that a module's source names."""
 
     def __init__(self, tree: ast.AST, path: str, package: str):
         self.nodes, self.path, self.package = list(ast.walk(tree)), path, package
@@ -140,7 +140,7 @@ class _Source:
                                              if isinstance(target, ast.Name)}
 
     def imports(self) -> Iterator[str]:
-        """Every module that it imports; a name imported from a package may be a module too."""
+        """Every imported module; a name imported from a package may be a module too."""
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -159,11 +159,11 @@ class _Source:
             raise Untraceable(f"{os.path.basename(self.path)} imports {name!r}, which has no package") from None
 
     def named_files(self) -> list[str]:
-        """The files whose names stand in calls that read, or are assigned to a name that stands there."""
+        """The files named in reading calls, directly or through an assigned variable."""
         return sorted({file for call in self.calls if _name(call.func).startswith(READS) for file in self._files(call)})
 
     def refuse_computed_code(self) -> None:
-        """Refuse calls that run or load code which the source does not name."""
+        """Refuse calls that run or load code whose name is computed."""
         for call in self.calls:
             name, plain = _name(call.func), bool(call.args) and isinstance(call.args[0], ast.Constant)
             by_text = isinstance(call.func, ast.Name) and name in BY_TEXT
@@ -173,7 +173,7 @@ class _Source:
                                   "computes")
 
     def _files(self, call: ast.Call) -> set[str]:
-        """The files that exist under a text of a call, beside the source or in the working directory."""
+        """The existing files named by strings in a call, relative to the source or the working directory."""
         texts = set(_texts([call, *(self.assigned[node.id] for node in ast.walk(call)
                                     if isinstance(node, ast.Name) and node.id in self.assigned)]))
         places = [os.path.join(start, text) for text in texts if 0 < len(text) < 1000 and "\0" not in text
@@ -192,22 +192,22 @@ def _texts(nodes: Iterable[ast.AST]) -> list[str]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str)]
 
 
-def follow_module(name: str, found: Trace) -> None:
-    """Add a module that the user's code imports, and the packages that it lies in."""
+def follow_module(name: str, module_trace: Trace) -> None:
+    """Add a module that user code imports, and its parent packages."""
     parts = name.split(".")
     if parts[0] in sys.stdlib_module_names or parts[0] == ROOT:
         return
     for end in range(1, len(parts) + 1):
         path, package = _located(".".join(parts[:end]))
         if path is not None and not is_own(path):
-            found.texts[f"package {parts[0]}"] = _version(parts[0])
+            module_trace.texts[f"package {parts[0]}"] = _version(parts[0])
             return
         if path is not None:
-            _follow(os.path.realpath(path), package, found)
+            _follow(os.path.realpath(path), package, module_trace)
 
 
 def _located(name: str) -> tuple[str | None, str]:
-    """Where a module is, and the package that its own relative imports start from; None if it has no file."""
+    """A module's path (None if it has no file), and the package its relative imports start from."""
     module = sys.modules.get(name)
     try:
         spec = getattr(module, "__spec__", None) or importlib.util.find_spec(name)
@@ -225,5 +225,5 @@ def _distributions() -> dict[str, list[str]]:
 
 @cache
 def _version(top: str) -> str:
-    """The version of the installed package that brings a module."""
+    """The version of the installed package that provides a module."""
     return " ".join(f"{name} {metadata.version(name)}" for name in sorted(set(_distributions().get(top, ()))))

@@ -1,4 +1,4 @@
-"""Content-addressed files in a local folder or at any fsspec URL: a file's name carries the hash of what is in it."""
+"""Content-addressed files in a local folder or at any fsspec URL: a file's name contains the hash of its content."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from iclab.core.files import write_whole
 T = TypeVar("T")
 DIGEST = 24
 ASIDE = "set-aside"
-"""The folder of a store for what stood where a file or folder of its own belongs."""
+"""The folder for foreign objects that occupied the path of a store file or folder."""
 AT_ONCE = 16
-"""Files read at a time: reading waits for the disk or the network."""
+"""Files read concurrently, since reading waits for the disk or the network."""
 
 
 class Files:
     """A tree of files `folder/KEY-DIGEST.suffix`.
 
-    A local file appears whole or not at all; elsewhere one call uploads it, and its digest tells if that was cut short.
-    Nothing is ever changed: what is computed again has the same name and replaces itself. `damage` lists what was found
-    broken: files whose content does not match their name, and what is no file; `moved` where the latter are now.
+    Local writes are atomic; elsewhere one call uploads a file, and its digest reveals a truncated upload. Files are
+    never modified: recomputing the same content rewrites the same name. `damage` lists files whose content does not
+    match their name, and paths that are not files; `moved` lists where the latter are now.
     """
 
     def __init__(self, place: str | Path):
@@ -48,7 +48,7 @@ class Files:
 
     @property
     def address(self) -> str:
-        """Where the files are, the same from every working directory."""
+        """Where the files are, independent of the working directory."""
         return self.root if self.local else self.place
 
     def check(self) -> None:
@@ -72,13 +72,13 @@ class Files:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except Exception as error:
-            if self.local and not os.path.isdir(f"{self.root}/{folder}"):  # a link that leads nowhere
+            if self.local and not os.path.isdir(f"{self.root}/{folder}"):  # a dangling link
                 return []
             raise IclabError(f"store must be readable, got {self.place!r} ({_reason(error)})") from None
         return [name for name in (path.rsplit("/", 1)[-1] for path in paths) if not name.startswith(".")]
 
     def put(self, folder: str, key: str, suffix: str, content: bytes) -> str:
-        """Write `folder/KEY-DIGEST.suffix`, in place of damaged files of that key; the file's name."""
+        """Write `folder/KEY-DIGEST.suffix`, replacing damaged files of that key, and return its name."""
         name = f"{key}-{digest(content)}.{suffix}"
         path = f"{self.root}/{folder}/{name}"
         if self.local:
@@ -96,8 +96,8 @@ class Files:
         return name
 
     def get(self, folder: str, key: str, decode: Callable[[bytes], T | None]) -> T | None:
-        """What was put there for a key; None if there is nothing, or only damaged files: those with another digest than
-        their name says, and those of which `decode` makes nothing."""
+        """The value stored for a key; None if there is none, or only damaged files: those whose digest does not match
+        their name, and those for which `decode` returns None."""
         for name in self.names(folder):
             if name.startswith(f"{key}-"):
                 content = self.read(folder, name)
@@ -119,12 +119,12 @@ class Files:
             content = self.system.cat_file(path)
         except FileNotFoundError:
             return None
-        except Exception as error:  # that it cannot be read does not make it damaged
+        except Exception as error:  # unreadable does not mean damaged
             raise IclabError(f"store must be readable, got {self.place!r} ({_reason(error)})") from None
         return self._whole(folder, name, content)
 
     def read_many(self, folder: str, names: Sequence[str]) -> dict[str, bytes | None]:
-        """The contents of many files, read side by side; None for those that are gone or damaged."""
+        """The contents of many files, read concurrently; None for those that are gone or damaged."""
         if self.local:
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 return dict(zip(names, pool.map(lambda name: self.read(folder, name), names), strict=True))
@@ -140,12 +140,12 @@ class Files:
                 for name in names}
 
     def remove(self, folder: str, name: str) -> None:
-        """Take a file away, if it is still there and can be."""
+        """Remove a file if possible."""
         with suppress(OSError):
             self.system.rm_file(f"{self.root}/{folder}/{name}")
 
     def note_damage(self, folder: str, name: str) -> None:
-        """Remember that a file is broken."""
+        """Record that a file is damaged."""
         if f"{folder}/{name}" not in self.damage:
             self.damage.append(f"{folder}/{name}")
 
@@ -156,7 +156,7 @@ class Files:
         return None
 
     def _make_room(self, folder: str, name: str) -> None:
-        """Set aside what stands where a file, or a folder above it, belongs."""
+        """Set aside anything that blocks the path of a file or of a folder above it."""
         parts = folder.split("/")
         for end in range(1, len(parts) + 1):
             above = "/".join(parts[:end])
@@ -167,7 +167,7 @@ class Files:
             self._set_aside(folder, name)
 
     def _set_aside(self, folder: str, name: str) -> None:
-        """Move what is no file out of the way, and remember it. Where the store cannot be written it stays."""
+        """Record something that is not a file and move it out of the way, unless the store is read-only."""
         inside = f"{folder}/{name}".lstrip("/")
         self.note_damage(*inside.rsplit("/", 1)) if "/" in inside else self.damage.append(inside)
         target = f"{self.root}/{ASIDE}/{inside.replace('/', '-')}"
@@ -181,7 +181,7 @@ class Files:
 
 
 def _is_file(path: str) -> bool:
-    """Whether there is a regular file, perhaps behind a link: not a folder, a pipe, or a link that leads nowhere."""
+    """Whether there is a regular file, perhaps behind a link: not a folder, a pipe or a dangling link."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -189,7 +189,7 @@ def _is_file(path: str) -> bool:
 
 
 def digest(content: bytes) -> str:
-    """The hash of some bytes, as file names carry it."""
+    """The hash of some bytes, as used in file names."""
     return hashlib.sha256(content).hexdigest()[:DIGEST]
 
 

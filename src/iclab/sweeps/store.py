@@ -1,10 +1,10 @@
-"""Finished work kept and found again: by the hash of a spec, its seeds, and the version of what computes it.
+"""Finished work, stored under the hash of its spec, its seeds, and the version of the code that computes it.
 
     STORE/runs/ab/KEY-DIGEST.safetensors        weights and records of a run
-    STORE/results/KEY-DIGEST.parquet            rows of measurements, one for each trial
-    STORE/measurements/NAME-KEY-DIGEST.json     other results, with what they were computed from in KEY
+    STORE/results/KEY-DIGEST.parquet            rows of measurements, one per trial
+    STORE/measurements/NAME-KEY-DIGEST.json     other results; KEY hashes their inputs
 
-A file holds its own key: one that was copied or renamed to another key is not believed.
+Each file contains its key, so a file copied or renamed to another key is rejected.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ TRAINER = "iclab.training.trainer"
 
 
 def run_id(run: Run, probe: Probe | None = None) -> str | None:
-    """Hash of a run's spec, seeds, and the code that trains it; None if that code cannot be traced (a lambda, say).
+    """Hash of a run's spec, seeds, and the code that trains it; None if that code cannot be traced (e.g. a lambda).
 
-    A run that recorded a probe along its training is another.
+    A run trained with a probe gets a different id.
     """
     try:
         words = trace([run, probe]).words
@@ -47,14 +47,14 @@ def run_id(run: Run, probe: Probe | None = None) -> str | None:
 
 
 def key(*parts: str) -> str:
-    """A short hash of some texts and of the precision in use."""
+    """A short hash of these strings and of the precision in use."""
     return hashlib.sha256("\0".join([*parts, precision()]).encode()).hexdigest()[:24]
 
 
 class Store:
     """Finished runs and measurements, in a folder or at a URL; several processes may use it at once.
 
-    A damaged file counts as absent. What depends on code that cannot be traced is computed every time.
+    A damaged file counts as absent. Results of untraceable code are recomputed every time.
     """
 
     def __init__(self, place: str | Path):
@@ -64,11 +64,11 @@ class Store:
             opened.ignore_folder(self.files.root)
 
     def check(self) -> None:
-        """Refuse a store that cannot be written."""
+        """Refuse a read-only store."""
         self.files.check()
 
     def find(self, run: Run, probe: Probe | None = None) -> Trained | None:
-        """The finished run, if the store has it undamaged."""
+        """The finished run, if the store has an undamaged copy."""
         name = run_id(run, probe)
 
         def decode(content: bytes) -> Trained | None:
@@ -80,8 +80,8 @@ class Store:
         return None if name is None else self.files.get(f"runs/{name[:2]}", name, decode)
 
     def keep(self, trained: Trained, probe: Probe | None = None, since: int | None = None) -> None:
-        """Keep a finished run, unless it depends on something that cannot be traced: its code has opened files that it
-        does not name, while it was imported or `since` a mark of `iclab.sweeps.opened`."""
+        """Store a finished run, unless its code cannot be traced, for example because it opened files its source does
+        not name, on import or `since` a given `opened.now()`."""
         if not may_be_stored([trained.run, probe], since):
             return
         name = str(run_id(trained.run, probe))
@@ -89,7 +89,7 @@ class Store:
 
     def train(self, runs: Sequence[Run], progress: Progress | None = None, probe: Probe | None = None
               ) -> list[Trained]:
-        """Train what the store does not have, keep each run as it finishes, return all in order."""
+        """Train the missing runs, store each as it finishes, and return all in order."""
         models = [self.find(run, probe) for run in runs]
         missing = [i for i, trained in enumerate(models) if trained is None]
         if missing:
@@ -101,8 +101,8 @@ class Store:
         return models  # type: ignore[return-value]
 
     def recall(self, name: str, ingredients: Any, compute: Callable[[], Any], version: Trace | None = None) -> Any:
-        """A JSON result computed from `ingredients`, remembered while neither they nor the code behind it change: that
-        of the module of `compute`, unless `version` gives another trace of it."""
+        """A JSON result computed from `ingredients`, reused until they or the code change; the code is the module of
+        `compute`, unless `version` gives another trace."""
         try:
             code = _joined(_trace_of(compute) if version is None else version, trace(ingredients))
         except Untraceable as reason:
@@ -121,20 +121,20 @@ class Store:
         return value
 
     def recalled(self, name: str, ingredients: Any, version: Trace) -> Any:
-        """What `recall` has kept; None if there is nothing."""
-        wanted = _measurement(name, ingredients, version)
+        """The result `recall` stored; None if there is none."""
+        full = _measurement(name, ingredients, version)
 
         def decode(content: bytes) -> Any:
             try:
-                kept = json.loads(content)
-                return kept["value"] if kept["key"] == wanted else None
+                stored = json.loads(content)
+                return stored["value"] if stored["key"] == full else None
             except (ValueError, TypeError, KeyError):
                 return None
 
-        return self.files.get("measurements", wanted, decode)
+        return self.files.get("measurements", full, decode)
 
     def add_rows(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Keep rows of measurements; each has its `trial`."""
+        """Store rows of measurements; each has its `trial`."""
         self._rows.add(rows)
 
     def rows(self) -> dict[str, dict[str, Any]]:
@@ -142,30 +142,30 @@ class Store:
         return self._rows.by_trial()
 
     def finished(self, ids: Mapping[int, str | None]) -> dict[int, dict[str, Any]]:
-        """The rows of those trials, of some given by number and id, that need not be run again: all but the failed."""
+        """The stored rows of the given trials (number to id), except failed ones, which are run again."""
         known = self.rows()
         return {i: known[name] for i, name in ids.items() if name in known and known[name]["status"] != "failed"}
 
     def all_rows(self) -> list[dict[str, Any]]:
-        """Every row of every result file, those of trials measured twice among them."""
+        """Every row of every result file, including duplicates of a trial."""
         return self._rows.all()
 
     def trained_ids(self) -> set[str]:
-        """Ids of all runs whose weights are kept."""
+        """Ids of all runs whose weights are stored."""
         folders = self.files.names("runs")
         return {name.split("-")[0] for folder in folders for name in self.files.names(f"runs/{folder}")}
 
     def damaged(self) -> list[str]:
-        """Result files that cannot be read or are not what their names say."""
+        """Result files that cannot be read or do not match their names."""
         return self._rows.damaged()
 
     def tidy(self, trials: Collection[str | None] = ()) -> None:
-        """Take away damaged result files of these trials, which have been computed again, and merge the others."""
+        """Remove damaged result files of these trials, which have been recomputed; merge the rest if there are many."""
         self._rows.tidy(trials)
 
 
 def may_be_stored(parts: Any, since: int | None = None) -> bool:
-    """Whether all that a result depends on can be traced; if not, a line says why."""
+    """Whether everything a result depends on can be traced; if not, the reason is logged."""
     try:
         trace(parts).check(opened.now() if since is None else since)
     except Untraceable as reason:
@@ -179,14 +179,14 @@ def _measurement(name: str, ingredients: Any, version: Trace) -> str:
 
 
 def _joined(a: Trace, b: Trace) -> Trace:
-    made = Trace()
-    made.add(a)
-    made.add(b)
-    return made
+    joined = Trace()
+    joined.add(a)
+    joined.add(b)
+    return joined
 
 
 def _trace_of(compute: Callable[[], Any]) -> Trace:
-    """What a function depends on: its module, of the package or of the user's; where it has no file, its source."""
+    """What a function depends on: its module (iclab's or the user's), or its source if the module has no file."""
     while isinstance(compute, partial):
         compute = compute.func
     if compute.__module__.split(".")[0] == ROOT:
@@ -196,7 +196,7 @@ def _trace_of(compute: Callable[[], Any]) -> Trace:
 
 
 def as_store(place: str | Path | Store | None) -> Store | None:
-    """The store at a place, which may be one already, or none."""
+    """The store at a place; a `Store` or None is returned unchanged."""
     return place if isinstance(place, Store) or place is None else Store(place)
 
 

@@ -29,14 +29,14 @@ from iclab.training import Run
 RESEED = {"both": ("init_seed", "data_seed"), "init": ("init_seed",), "data": ("data_seed",)}
 TEST = "test."
 USUAL = ("error", "hinge", "loss", "floor")
-"""Measured where a sweep names nothing; what a family does not have of them is left out."""
+"""Measured by default; those that do not apply to a family are left out."""
 MOST_TRIALS = 1_000_000
-"""Trials that a sweep may have unless it is told otherwise."""
+"""Default limit on the trials of a sweep."""
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Random values: `count` points, each field uniform between two ends (`log` in the logarithm) or from choices."""
+    """Random values: `count` points, each field uniform between two ends (log-uniform with `log`) or from choices."""
 
     fields: Mapping[str, Any]
     """By path: `(low, high)`, `(low, high, "log")`, or a list of choices."""
@@ -44,13 +44,13 @@ class Draws:
     seed: int = 0
 
     def points(self, base: Run, test: Any) -> list[dict[str, Any]]:
-        """The points drawn; whole numbers where the field holds them."""
+        """The random points, with integers for integer fields."""
         require(is_whole(self.count, 1), "random.count", self.count, "be a whole number >= 1")
         require(is_whole(self.seed, 0), "random.seed", self.seed, "be a whole number >= 0")
         require(len(self.fields) > 0, "random", {}, "name at least one field")
         rng = np.random.default_rng(self.seed)
-        drawn = {path: self._draw(path, ends, rng, base, test) for path, ends in self.fields.items()}
-        return [{path: values[i] for path, values in drawn.items()} for i in range(self.count)]
+        values_by_path = {path: self._draw(path, ends, rng, base, test) for path, ends in self.fields.items()}
+        return [{path: values[i] for path, values in values_by_path.items()} for i in range(self.count)]
 
     def _draw(self, path: str, ends: Any, rng: np.random.Generator, base: Run, test: Any) -> list[Any]:
         if isinstance(ends, list):
@@ -76,13 +76,13 @@ class Draws:
 
 
 def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is a whole number of at least so much; true and false are not."""
+    """Whether a value is a whole number >= `least`; booleans are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One measurement: a run, the test it is put to, and where in the sweep it stands."""
+    """One measurement: a run, its test, and its point in the sweep."""
 
     point: dict[str, Any]
     seed: int
@@ -90,20 +90,20 @@ class Trial:
     test: Any
 
     def id(self, measure: Sequence[Any], prompts: int) -> str | None:
-        """Hash of all that determines the measured values; None if some code in it cannot be traced."""
-        mine = run_id(self.run)
+        """Hash of everything that determines the measured values; None if any of the code cannot be traced."""
+        trained_id = run_id(self.run)
         try:
             words = trace(self.code(measure)).words
         except Untraceable:
             return None
-        if mine is None:
+        if trained_id is None:
             return None
         names = [function_name(name) if callable(name) else name for name in measure]
         version = code_version("iclab.sweeps.measures", *modules_of(self.test))
-        return key(mine, canonical(self.test), str(self.seed), str(prompts), *names, *words, version)
+        return key(trained_id, canonical(self.test), str(self.seed), str(prompts), *names, *words, version)
 
     def code(self, measure: Sequence[Any]) -> list[Any]:
-        """All of it that may hold a user's code."""
+        """The parts that may contain user code."""
         return [self.run, self.test, *(name for name in measure if callable(name))]
 
     def fields(self) -> dict[str, Any]:
@@ -119,13 +119,13 @@ class Sweep:
     """
 
     base: Run = field(default_factory=Run)
-    """The run that all others are changes of."""
+    """The run that all others modify."""
     test: Any = field(default_factory=dict)
-    """Test prompts: a spec, or changes to the run's own training prompts."""
+    """Test prompts: a spec, or changes to the run's training prompts."""
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Values by path; every combination is run."""
     settings: Sequence[Mapping[str, Any]] = ()
-    """Points given one by one: values by path that go together."""
+    """Points listed explicitly, each as values by path."""
     random: Draws | None = None
     """Points drawn at random."""
     seeds: int | Sequence[int] = 1
@@ -135,11 +135,11 @@ class Sweep:
     measure: Sequence[str | Callable[..., Any]] = USUAL
     """Names of `MEASURES`, or functions (trained, test, seed) -> a number or a dictionary of numbers."""
     prompts: int = 4000
-    """Test prompts for each trial, rounded up to a multiple of 500."""
+    """Test prompts per trial, rounded up to a multiple of 500."""
     name: str = "sweep"
-    """What its results are called."""
+    """Name of the results."""
     max_trials: int = MOST_TRIALS
-    """A sweep of more trials is refused before any of them is made."""
+    """Larger sweeps are refused before any trial is created."""
 
     def __post_init__(self) -> None:
         require(self.reseed in list(RESEED), "reseed", self.reseed, f"be one of {', '.join(RESEED)}")
@@ -168,11 +168,11 @@ class Sweep:
             require(len(set(plain)) == len(plain), f"grid.{path}", values, "have every value once")
 
     def _counts(self) -> dict[str, int]:
-        """How many values each part of the sweep has; what is no count is refused where it is read."""
-        drawn = self.random.count if self.random is not None else 1
+        """How many values each part of the sweep has; invalid counts are refused where they are read."""
+        draws = self.random.count if self.random is not None else 1
         seeds: Any = len(self.seeds) if isinstance(self.seeds, Sized) else self.seeds
         counts = {"values of " + path: len(values) for path, values in self.grid.items()}
-        counts |= {"settings": len(self.settings), "random points": drawn, "seeds": seeds}
+        counts |= {"settings": len(self.settings), "random points": draws, "seeds": seeds}
         return {name: int(count) for name, count in counts.items() if is_whole(count, 2)}
 
     def seed_list(self) -> list[int]:
@@ -190,16 +190,16 @@ class Sweep:
     def axes(self) -> list[str]:
         """The swept fields, those of settings first."""
         named = [path for point in self.settings for path in point]
-        drawn = list(self.random.fields) if self.random is not None else []
-        return list(dict.fromkeys([*named, *drawn, *self.grid]))
+        random_paths = list(self.random.fields) if self.random is not None else []
+        return list(dict.fromkeys([*named, *random_paths, *self.grid]))
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Every combination of values, by path."""
-        tried = self.test if not isinstance(self.test, Mapping) else self.base.prompts
-        drawn = [{}] if self.random is None else self.random.points(self.base, tried)
+        test = self.test if not isinstance(self.test, Mapping) else self.base.prompts
+        random_points = [{}] if self.random is None else self.random.points(self.base, test)
         listed = [dict(point) for point in self.settings] or [{}]
         crossed = [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
-        for parts in itertools.product(listed, drawn, crossed):
+        for parts in itertools.product(listed, random_points, crossed):
             point: dict[str, Any] = {}
             for values in parts:
                 for path, value in values.items():
@@ -209,19 +209,19 @@ class Sweep:
             yield point
 
     def trials(self) -> list[Trial]:
-        """Every trial, each spec checked: a bad value is found before anything runs."""
-        seeds, found = self.seed_list(), []
+        """Every trial; all specs are checked before anything runs."""
+        seeds, trials = self.seed_list(), []
         for point in self.points():
             if clash := [path for path in point if path in RESEED[self.reseed]]:
                 raise SpecError(f"{clash[0]} is set by the sweep's seeds; give reseed = "
                                 f"{'data' if clash[0] == 'init_seed' else 'init'!r} to sweep it")
             run, test = self.place(point)
-            found += [Trial(point, seed, replace(run, **dict.fromkeys(RESEED[self.reseed], seed)), test)
-                      for seed in seeds]
-        return found
+            trials += [Trial(point, seed, replace(run, **dict.fromkeys(RESEED[self.reseed], seed)), test)
+                       for seed in seeds]
+        return trials
 
     def place(self, point: Mapping[str, Any]) -> tuple[Run, Any]:
-        """The run and the test at a point, whatever the seed."""
+        """The run and the test at a point, before seeds are set."""
         run = with_fields(self.base, {k: v for k, v in point.items() if not k.startswith(TEST)})
         given = self.test if isinstance(self.test, Mapping) else {}
         changes = {k.removeprefix(TEST): v for k, v in point.items() if k.startswith(TEST)}
@@ -231,7 +231,7 @@ class Sweep:
         for name in self.measure:
             require(callable(name) or name in OF_KIND[kind], "measure", name,
                     f"be a function, or for labels of kind {kind} one of {', '.join(OF_KIND[kind])}")
-            # A sweep file without measures hands over the usual ones: they are known by their value.
+            # A sweep file without measures passes the defaults explicitly, so compare values.
             require(applies(name, test) or tuple(self.measure) == USUAL, "measure", name,
                     f"be a quantity that {type(test).__name__} prompts have")
         if any(name in OF_CHAINS for name in self.measure):
@@ -241,7 +241,7 @@ class Sweep:
         return run, test
 
     def run(self, store: Any = None, **options: Any) -> Any:
-        """Run it (`iclab.sweeps.engines.run_sweep`) and return its results."""
+        """Run the sweep (`iclab.sweeps.engines.run_sweep`) and return its results."""
         from iclab.sweeps.engines import run_sweep
 
         return run_sweep(self, store=store, **options)

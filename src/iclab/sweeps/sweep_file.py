@@ -1,9 +1,9 @@
 """Sweep files: a sweep as TOML.
 
     name = "phase-diagram"
-    import = ["own_models"]                      # modules of yours whose kinds the file names
+    import = ["own_models"]                      # your modules that register kinds used below
     seeds = 5                                    # or a list
-    measure = ["error", "floor"]                 # or "module:function" of your own
+    measure = ["error", "floor"]                 # or your "module:function"
     test_prompts = 4000
 
     [base]                                       # any field of a run by its path; the rest are defaults
@@ -46,12 +46,12 @@ KEYS = ("name", "import", "seeds", "reseed", "measure", "test_prompts", "base", 
         "plot")
 
 DEEPEST = 8
-"""Parts of a path: no field of a run lies deeper than three."""
+"""Limit on the parts of a path; the fields of a run have at most three."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlotRequest:
-    """Which phase diagram a sweep file asks for."""
+    """The phase diagram a sweep file requests."""
 
     x: str
     """Swept field along the horizontal axis."""
@@ -60,19 +60,19 @@ class PlotRequest:
     colour: str = "error"
     """Measured quantity shown as colour."""
     panel: str | None = None
-    """Swept field with one panel a value."""
+    """Swept field with one panel per value."""
     theory: str | None = None
-    """A theorem whose boundary is drawn: mamba, or module:function of your own."""
+    """A theorem whose boundary is drawn: mamba, or your module:function."""
 
 
 def read_sweep(path: str | Path, max_trials: int = MOST_TRIALS) -> tuple[Sweep, PlotRequest | None]:
-    """The sweep that a file describes, and the plot it asks for; what is wrong is said with the field's name."""
+    """The sweep that a file describes, and the plot it requests; errors name the field."""
     content = read_file(path, "sweep file")
     try:
         data = tomllib.loads(content.decode())
     except RecursionError:
         raise IclabError(f"sweep file {str(path)!r} must be TOML: nested too deeply") from None
-    except ValueError as error:  # also bytes that are no text, and numbers of thousands of digits
+    except ValueError as error:  # also invalid UTF-8, and numbers with thousands of digits
         raise IclabError(f"sweep file {str(path)!r} must be TOML: {error}") from None
     try:
         sweep = sweep_of({"name": Path(path).stem, **data}, max_trials)
@@ -91,7 +91,7 @@ def sweep_of(data: Mapping[str, Any], max_trials: int = MOST_TRIALS) -> Sweep:
             "be a list of modules")
     for module in modules:
         import_module(module, "import")
-    base, test, grid, drawn = (_table(data, name) for name in ("base", "test", "grid", "random"))
+    base, test, grid, random = (_table(data, name) for name in ("base", "test", "grid", "random"))
     if "grid" in data:
         require(len(grid) > 0, "grid", {}, "name at least one field")
     settings = data.get("list", [])
@@ -102,7 +102,7 @@ def sweep_of(data: Mapping[str, Any], max_trials: int = MOST_TRIALS) -> Sweep:
     require(isinstance(seeds, (int, list)) and not isinstance(seeds, bool), "seeds", seeds,
             "be a whole number >= 1 or a list of them")
     require(isinstance(measure, list) and all(isinstance(name, str) for name in measure), "measure", measure,
-            "be a list of texts")
+            "be a list of strings")
     reseed = data.get("reseed", "both")
     for name in RESEED.get(reseed, ()) if isinstance(reseed, str) else ():
         require(name not in base, f"base.{name}", base.get(name), "not be given: the sweep's seeds set it (see reseed)")
@@ -110,7 +110,7 @@ def sweep_of(data: Mapping[str, Any], max_trials: int = MOST_TRIALS) -> Sweep:
         base=with_fields(Run(), flattened(base)), test=flattened(test),
         grid={path: _axis(path, values, max_trials) for path, values in flattened(grid).items()},
         settings=[flattened(point) for point in settings],
-        random=_draws(drawn) if "random" in data else None, seeds=seeds, reseed=reseed,
+        random=_draws(random) if "random" in data else None, seeds=seeds, reseed=reseed,
         measure=[import_function(name, "measure") if ":" in name else name for name in measure],
         prompts=data.get("test_prompts", Sweep.prompts), name=data["name"], max_trials=max_trials)
 
@@ -124,13 +124,13 @@ def _table(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested tables as paths; a table of `from`, `low` or `choices` is a value."""
     require(prefix.count(".") <= DEEPEST, "a field's path", prefix, f"have at most {DEEPEST} parts")
-    found: dict[str, Any] = {}
+    values_by_path: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, dict) and not {"from", "to", "low", "high", "choices"} & value.keys():
-            found |= flattened(value, f"{prefix}{name}.")
+            values_by_path |= flattened(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = value
-    return found
+            values_by_path[prefix + name] = value
+    return values_by_path
 
 
 def _axis(path: str, values: Any, most: int) -> Sequence[Any]:
@@ -173,7 +173,7 @@ def _plot(table: Any, sweep: Sweep) -> PlotRequest:
     require(isinstance(table, dict) and {"x", "y"} <= table.keys(), "plot", table, "be a table with x and y")
     for name, value in table.items():
         require(name in known, "plot", name, f"have only {', '.join(known)}")
-        require(isinstance(value, str), f"plot.{name}", value, "be a text")
+        require(isinstance(value, str), f"plot.{name}", value, "be a string")
         if name in ("x", "y", "panel"):
             require(value in sweep.axes, f"plot.{name}", value, f"be a swept field, one of {', '.join(sweep.axes)}")
     request = PlotRequest(**table)
@@ -189,7 +189,7 @@ def _plot(table: Any, sweep: Sweep) -> PlotRequest:
         for field in sweep.axes:
             require(first.get(field) == point.get(field), "plot.panel", request.panel,
                     f"be {field}, which takes several values at one x and y")
-    own = any(callable(name) for name in sweep.measure)
-    require(own or request.colour in sweep.measure, "plot.colour", request.colour,
+    has_functions = any(callable(name) for name in sweep.measure)
+    require(has_functions or request.colour in sweep.measure, "plot.colour", request.colour,
             f"be measured, one of {', '.join(map(str, sweep.measure))}")
     return request

@@ -1,11 +1,11 @@
-"""What a user's code depends on: every local module that it imports, at any depth, and every file that it names.
+"""What user code depends on: every local module it imports, transitively, and every file it names.
 
-A result is found again only while all of that is unchanged:
+A stored result is reused only while all of these are unchanged:
 
-- the source of the user's module is parsed, and its imports are followed, wherever in the file they stand;
-- files named in a reading call (`np.load("rows.npy")`) count with their content, installed packages with their version;
-- a file that the modules opened although their source does not name it (`iclab.sweeps.opened`), code whose name is
-  computed, or a source changed after its import cannot be traced. Such a result is not stored, and a line says so.
+- the source of the user's module is parsed, and all its imports are followed, including those inside functions;
+- files named in a reading call (`np.load("rows.npy")`) are identified by content, installed packages by version;
+- files that modules open without naming them in their source (`iclab.sweeps.opened`), code whose name is computed, and
+  sources changed after import cannot be traced. Results that depend on these are not stored, and a warning says so.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ _reasons: set[str] = set()
 
 
 def say_not_stored(reason: Untraceable) -> None:
-    """Say, once for each reason, that a result is not stored."""
+    """Warn, once per reason, that a result is not stored."""
     if str(reason) not in _reasons:
         _reasons.add(str(reason))
         logging.getLogger("iclab").warning("iclab: a result is not stored and will be computed again: %s", reason)
 
 
 def trace(value: Any) -> Trace:
-    """What the user's own classes and functions in a value depend on; the package's own do not count here.
+    """What the user's classes and functions in a value depend on; those of iclab are ignored here.
 
-    Refused: a lambda (the source Python gives for it is that of the whole line, its neighbours included), a method of
-    an object that is not a dataclass, and code without a source.
+    Refused: a lambda (Python returns the source of its whole line, including neighbours), a method of an object that
+    is not a dataclass, and code without source.
     """
-    found = Trace()
+    dependencies = Trace()
     if callable(value) and not isinstance(value, (type, partial)):
-        value = inspect.unwrap(value)  # what jax.jit or a decorator has wrapped
+        value = inspect.unwrap(value)  # undo jax.jit and decorators
     for part in _parts(value):
-        found.add(trace(part))
+        dependencies.add(trace(part))
     if (callable(value) or dataclasses.is_dataclass(value)) and not isinstance(value, partial):
         home = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
         if not _is_package(home):
-            found.add(_defined(home))
-    return found
+            dependencies.add(_defined(home))
+    return dependencies
 
 
 def _parts(value: Any) -> list[Any]:
-    """What a value holds that may be the user's."""
+    """The parts of a value that may contain user code."""
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, dict):
@@ -68,7 +68,7 @@ def _parts(value: Any) -> list[Any]:
         return []
     name = getattr(value, "__qualname__", None)
     if name is None or "<lambda>" in name:
-        raise Untraceable("a lambda, or an object with __call__, has no source of its own; use a function with a name")
+        raise Untraceable("a lambda, or an object with __call__, has no separate source; use a named function")
     owner = getattr(value, "__self__", None)
     if owner is not None and not dataclasses.is_dataclass(owner) and not inspect.ismodule(owner):
         raise Untraceable(f"{name} is a method of an object whose values cannot be read; make it a dataclass")
@@ -81,12 +81,12 @@ def _is_package(home: Any) -> bool:
 
 
 def _defined(home: Any) -> Trace:
-    """What the module of a class or function depends on; where it has no file (a notebook), the definition itself."""
+    """What the module of a class or function depends on; if it has no file (a notebook), the definition itself."""
     module = inspect.getmodule(home)
     path = getattr(module, "__file__", None)
     if module is not None and path is not None:
         if home.__qualname__.split(".")[0] not in vars(module):
-            raise Untraceable(f"{home.__qualname__} comes from a script that this process did not run; put it into a "
+            raise Untraceable(f"{home.__qualname__} comes from a script that this process did not run; move it to a "
                               "module")
         return trace_module(module)
     if module is not None and module.__name__ in sys.stdlib_module_names and module.__name__ != "__main__":
@@ -95,23 +95,23 @@ def _defined(home: Any) -> Trace:
         source = inspect.getsource(home)
     except (OSError, TypeError):
         raise Untraceable(f"{getattr(home, '__qualname__', home)} has no source that can be read") from None
-    found = Trace({f"source of {home.__qualname__}": source})
+    dependencies = Trace({f"source of {home.__qualname__}": source})
     for name, value in _globals(home):
         if isinstance(value, ModuleType):
-            follow_module(value.__name__, found)
+            follow_module(value.__name__, dependencies)
         elif callable(value):
             if value is not home and not _is_package(value):
-                found.add(trace(value))
+                dependencies.add(trace(value))
         else:
             try:
-                found.texts[f"value of {name}"] = json.dumps(to_json(value))
+                dependencies.texts[f"value of {name}"] = json.dumps(to_json(value))
             except TypeError:
                 raise Untraceable(f"{home.__qualname__} uses {name}, whose value cannot be read") from None
-    return found
+    return dependencies
 
 
 def _globals(function: Any) -> Iterator[tuple[str, Any]]:
-    """The values that a function finds in its module, those of a class for all its methods."""
+    """The module globals that a function uses; for a class, those of all its methods."""
     if inspect.isclass(function):
         for method in vars(function).values():
             if inspect.isfunction(method):

@@ -1,4 +1,4 @@
-"""The version of what computes a result: the source of every module that it uses, and the libraries below them."""
+"""The version of the code behind a result: the source of every iclab module it uses, and the library versions."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _lock = threading.Lock()
 
 
 def code_version(*modules: str) -> str:
-    """Hash of the source of these modules of the package, of all that they import from it, and of the libraries."""
-    with _lock:  # Python's parser is not safe in threads
+    """Hash of the source of these iclab modules and all iclab modules they import, and of the library versions."""
+    with _lock:  # Python's parser is not thread-safe
         return _code_version(modules)
 
 
 @cache
 def _snapshot() -> dict[Path, bytes]:
-    """The package's sources as they are now: what is imported later may be edited meanwhile, and counts as it was."""
+    """The package's sources at import time, so that later edits do not change the version of a running process."""
     return {path: path.read_bytes() for path in Path(__file__).parents[1].rglob("*.py")}
 
 
@@ -54,7 +54,7 @@ def _code_version(modules: tuple[str, ...]) -> str:
 
 
 def modules_used(modules: Iterable[str]) -> set[str]:
-    """These modules and all that they import from the package, directly or not."""
+    """These modules and all package modules they import, directly or indirectly."""
     waiting, seen = list(modules), set()
     while waiting:
         module = waiting.pop()
@@ -72,13 +72,13 @@ def imports(module: str) -> tuple[str, ...]:
 
 def imported_from_package(tree: ast.AST) -> tuple[str, ...]:
     """The package's modules that a source imports."""
-    found = set()
+    modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and str(node.module).split(".")[0] == ROOT:
-            found |= {_home(str(node.module), alias.name) for alias in node.names}
+            modules |= {_home(str(node.module), alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == ROOT}
-    return tuple(sorted(found))
+            modules |= {alias.name for alias in node.names if alias.name.split(".")[0] == ROOT}
+    return tuple(sorted(modules))
 
 
 def _home(module: str, name: str) -> str:
@@ -98,17 +98,17 @@ def modules_of(value: Any) -> list[str]:
     """The package's modules that define a spec and its parts."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return []
-    mine = [type(value).__module__] if type(value).__module__.split(".")[0] == ROOT else []
-    return mine + [module for field in dataclasses.fields(value) for module in modules_of(getattr(value, field.name))]
+    homes = [type(value).__module__] if type(value).__module__.split(".")[0] == ROOT else []
+    return homes + [module for field in dataclasses.fields(value) for module in modules_of(getattr(value, field.name))]
 
 
 USUAL = {"jax_threefry_partitionable": True, "jax_default_prng_impl": "threefry2x32",
          "jax_default_matmul_precision": None, "jax_numpy_dtype_promotion": "standard"}
-"""Settings of JAX that change numbers, where nobody has changed them."""
+"""Defaults of the JAX settings that affect numerical results."""
 
 
 def precision() -> str:
-    """float32, or float64 where JAX is told so; and whatever else it is told that changes numbers."""
-    told = [f"{name}={jax.config.values[name]}" for name, usual in USUAL.items() if jax.config.values[name] != usual]
-    told += sorted(flag for flag in os.environ.get("XLA_FLAGS", "").split() if "fast_math" in flag)
-    return " ".join(["float64" if jax.config.values["jax_enable_x64"] else "float32", *told])
+    """float32 or float64, and any non-default JAX settings that affect numerical results."""
+    options = [f"{name}={jax.config.values[name]}" for name, usual in USUAL.items() if jax.config.values[name] != usual]
+    options += sorted(flag for flag in os.environ.get("XLA_FLAGS", "").split() if "fast_math" in flag)
+    return " ".join(["float64" if jax.config.values["jax_enable_x64"] else "float32", *options])

@@ -40,7 +40,7 @@ def to_bytes(trained: Trained, key: str | None = None) -> bytes:
     tensors = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     text = json.dumps(to_json(trained.run))
     metadata = {"format": FORMAT, "run": text, "digest": _digest(tensors, text), "key": key}
-    # In one value, because safetensors writes several in no fixed order and equal runs must be equal files.
+    # In one value: safetensors writes several in no fixed order, and equal runs must give equal files.
     return save(tensors, metadata={"iclab": json.dumps(metadata)})
 
 
@@ -59,7 +59,7 @@ def from_bytes(content: bytes, run: Run | None = None, path: str = "in memory", 
         tensors = load(content)
         header = int.from_bytes(content[:8], "little")
         metadata = read_json((read_json(content[8:8 + header]).get("__metadata__") or {}).get("iclab", "{}"))
-        # A digest can be forged, so everything is checked all the same.
+        # A digest can be forged, so everything else is checked too.
         form, text, digest = (metadata.get(name) for name in ("format", "run", "digest"))
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"checkpoint {path!r} cannot be read, truncated or not safetensors: {error}") from None
@@ -84,7 +84,7 @@ def _rebuilt(text: str, path: str) -> Run:
         run = from_json(read_json(text), {cls.__name__: cls for cls in classes})
         _check_parts(run)
         matches = json.dumps(to_json(run)) == text
-    except Exception as error:  # whatever stands in the file, the specs' own checks meet it first
+    except Exception as error:  # the specs' checks may fail in any way on a bad file
         raise CheckpointError(f"checkpoint {path!r} has a spec this version cannot rebuild ({error}); "
                               "pass the run it was trained with") from None
     if not matches:
@@ -129,18 +129,18 @@ def _shapes(run: Run) -> Any:
 
 
 def _restored(run: Run, tensors: dict[str, np.ndarray]) -> Trained:
-    """The trained run, once every tensor is of the name, shape and type that its spec asks for."""
+    """The trained run, once every tensor has the name, shape and type that its spec requires."""
     state = _shapes(run)
-    wanted = named({"params": state.params, "optimizer": state.optimizer})
+    expected = named({"params": state.params, "optimizer": state.optimizer})
     probes = {name.removeprefix("probes/"): rows for name, rows in tensors.items() if name.startswith("probes/")}
-    known = {*wanted, "steps", "loss", *(f"probes/{name}" for name in probes)}
+    known = {*expected, "steps", "loss", *(f"probes/{name}" for name in probes)}
     for name in sorted(known ^ tensors.keys()):
         require(name in tensors, f"the tensor {name}", "none", "be there")
         require(name in known, "a tensor", name, f"be one of {', '.join(sorted(known))}")
-    floats = {tensors[name].dtype for name, leaf in wanted.items() if np.issubdtype(leaf.dtype, np.floating)}
+    floats = {tensors[name].dtype for name, leaf in expected.items() if np.issubdtype(leaf.dtype, np.floating)}
     require(len(floats) <= 1 and floats <= {np.dtype(np.float32), np.dtype(np.float64)}, "the weights' types",
             sorted(map(str, floats)), "be float32 or float64, all the same")
-    for name, leaf in wanted.items():
+    for name, leaf in expected.items():
         require(tensors[name].shape == leaf.shape, name, tensors[name].shape, f"have shape {leaf.shape}")
         kind = tensors[name].dtype
         same = kind.kind == leaf.dtype.kind and kind.itemsize in (leaf.dtype.itemsize, 4, 8)
@@ -152,14 +152,14 @@ def _restored(run: Run, tensors: dict[str, np.ndarray]) -> Trained:
 
 
 def _check_records(run: Run, steps: np.ndarray, loss: np.ndarray, probes: dict[str, np.ndarray]) -> None:
-    """Records are one loss and one row of every probe for each of some growing steps, up to the run's last one."""
+    """Records have one loss and one row per probe at increasing steps, up to the run's last one."""
     require(steps.ndim == 1 and len(steps) > 0 and steps.dtype.kind in "iu", "steps",
             f"{steps.dtype} of shape {steps.shape}", "be a list of whole numbers")
     ends = [0, *steps.tolist()]
     require(all(a < b for a, b in pairwise(ends)), "steps", steps.tolist(), "begin above 0 and grow")
     require(ends[-1] <= run.training.steps, "steps", ends[-1], f"end by training.steps = {run.training.steps}")
     one_each = loss.shape == steps.shape and loss.dtype in (np.float32, np.float64)
-    require(one_each, "loss", f"{loss.dtype} of shape {loss.shape}", f"be {len(steps)} numbers, one for each record")
+    require(one_each, "loss", f"{loss.dtype} of shape {loss.shape}", f"be {len(steps)} numbers, one per record")
     for name, rows in probes.items():
         require(rows.shape[:1] == steps.shape, f"probes/{name}", rows.shape, f"have {len(steps)} rows")
 

@@ -20,9 +20,9 @@ from iclab.training.sgd import Learner, Setup, Source
 from iclab.training.trained import Trained
 
 WIDTH = 4
-"""Most runs in a pack with prompts of their own: what fits a core's cache (benchmarks/ensemble_width.py)."""
+"""Most runs in a pack when each draws its own prompts: what fits a core's cache (benchmarks/ensemble_width.py)."""
 SHARED_WIDTH = 16
-"""Most runs in a pack that share their prompts; wider, because drawing is paid once for all."""
+"""Most runs in a pack that share their prompts; wider, because prompts are drawn once for all."""
 WEIGHTS = 2**18
 """Most weights in a pack: a model as large as GPT-2 fills a core alone, and four of them would leave others idle."""
 
@@ -92,13 +92,13 @@ class Group(NamedTuple):
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """How best to pack these runs, all of which are to be trained."""
-    found = []
+    """How best to pack runs that are all to be trained."""
+    packed = []
     for members in by_structure(runs, [None] * len(runs)):
         shared = shares_data(runs, members)
         width = width_for(len(members), best_width(runs[members[0]], shared))
-        found.append(Group(members, shared, width, width * shards_for(len(members))))
-    return found
+        packed.append(Group(members, shared, width, width * shards_for(len(members))))
+    return packed
 
 
 def shares_data(runs: Sequence[Run], group: list[int]) -> bool:
@@ -127,7 +127,7 @@ def shards_for(count: int) -> int:
 
 def cut_packs(runs: Sequence[Run], starts: Sequence[Trained | None], group: list[int], width: int, shared: bool
            ) -> list[Pack]:
-    """A group in packs of `width` runs a device, the last one padded with copies of its last run."""
+    """A group in packs of `width` runs per device, the last one padded with copies of its last run."""
     packs, shards = [], shards_for(len(group))
     for start in range(0, len(group), width * shards):
         members = group[start:start + width * shards]

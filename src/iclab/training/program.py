@@ -106,7 +106,7 @@ class Program:
         return self.compiled.get(length, split, *args, in_shardings=at(inputs), out_shardings=at(outputs))
 
     def begin(self, pack: Pack, learners: Learner, source: Source, state: State, done: int) -> Loop:
-        """The loop before a step, with the batches drawn that are on their way at that point."""
+        """The loop before a step, with the batches already drawn at that point."""
         embedding = reader(learners.model, pack.dimension)
         if self.shared:
             embedding = jax.tree.map(lambda leaf: leaf[0], embedding)
@@ -123,7 +123,7 @@ class Program:
 
     def call_length(self, training: Training, done: int, stops: bool = False) -> int:
         """Steps of the next call: up to the next record when something is read there, else up to the next multiple of
-        `STRETCH`, which runs of most schedules share. `stops` is whether every record must end a call."""
+        `STRETCH`, which most schedules share. `stops`: whether every record must end a call."""
         every = training.record_every
         fits = self.probe is None and (every % STRETCH == 0 or (STRETCH % every == 0 and not stops))
         cut = STRETCH if fits else every
@@ -161,7 +161,7 @@ def _first_batches(batch_size: int, shared: bool) -> Any:
 
 
 def _begin(learners: Learner, dimension: int) -> State:
-    """Starting weights of all runs. Not one program: its parts are the same for most models and compiled once."""
+    """Starting weights of all runs. Not one program: most models share its parts, which are compiled once."""
     model, training, init_seed = learners
     return jax.vmap(lambda model, training, key: starting_state(model, training, key, dimension))(
         model, training, init_key(init_seed))

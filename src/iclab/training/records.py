@@ -1,4 +1,4 @@
-"""What is kept of a training while it runs: the mean loss between two records, and what a probe returned at each."""
+"""The records of a training: the mean loss between two records, and what a probe returned at each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Records:
                 self._rows.append((mine.mean(axis=1), jax.tree.map(np.asarray, probed)))
 
     def snapshot(self, state: State) -> Snapshot:
-        """The runs as they are now; they are put together when somebody reads them."""
+        """The runs as they are now; they are assembled only when read."""
         return Snapshot(self.pack, state, tuple(self.steps), tuple(self._rows))
 
 
@@ -51,7 +51,7 @@ class Snapshot:
         self.pack, self.state, self.steps, self.rows = pack, state, steps, rows
 
     def trained(self) -> dict[int, Trained]:
-        """Every run of the pack, by its index; one that was resumed keeps the records of its start."""
+        """Every run of the pack, by its index; a resumed run keeps its earlier records."""
         state = jax.tree.map(np.asarray, self.state)
         loss, probes = jax.tree.map(lambda *rows: np.stack(rows), *self.rows) if self.rows else (None, None)
         runs = {}

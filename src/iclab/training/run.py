@@ -24,9 +24,9 @@ def optimizer_of(optimizer: str | Callable[..., Any], learning_rate: Any) -> opt
 
 @lru_cache(maxsize=256)
 def takes_steps(optimizer: Any) -> bool:
-    """Whether an optimizer can be trained with: two steps on a small problem, traced as training traces them.
+    """Whether training can use an optimizer: two steps on a small problem, traced as training traces them.
 
-    Nothing is computed: only the shapes go through it. Optimizers that want more than a learning rate and gradients
+    Only shapes are traced, nothing is computed. Optimizers that need more than a learning rate and gradients
     (line searches, Polyak's step) fail here instead of in the middle of a training.
     """
     def steps(learning_rate: Any, params: Any) -> Any:
@@ -49,7 +49,7 @@ def takes_steps(optimizer: Any) -> bool:
 
 @spec
 class Training:
-    """How a model is trained: fresh prompts every step, one gradient step a batch (Algorithm 1)."""
+    """How a model is trained: fresh prompts every step, one gradient step per batch (Algorithm 1)."""
 
     steps: int = schedule(default=10_000)
     """T: gradient steps."""
@@ -74,7 +74,7 @@ class Training:
             require_range(self, "clip_norm", 0, float("inf"), open_low=True, open_high=True)
         if not callable(self.loss):
             require_choice(self, "loss", LOSSES)
-        # An object without a hash is tried anew each time.
+        # An unhashable object is tried again each time.
         tried = takes_steps if isinstance(self.optimizer, Hashable) else takes_steps.__wrapped__
         require(tried(self.optimizer), "optimizer", self.optimizer,
                 "be the name of an optax optimizer that needs gradients only (such as sgd or adam), or a function "

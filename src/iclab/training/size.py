@@ -1,4 +1,4 @@
-"""How much memory a training takes, worked out from its spec alone."""
+"""How much memory a training takes, computed from its spec alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from iclab.prompts.prompt import NUMBER
 from iclab.training.run import Run
 
 COPIES = 3
-"""Of weights: they, their gradient, their update. Of a batch: the one read, the next one, what the gradient keeps."""
+"""Of weights: themselves, gradient, update. Of batches: the current, the next, and what the gradient stores."""
 
 
 def weight_bytes(model: Model, dimension: int) -> int:
-    """Bytes of the weights; a model that does not say how many it has counts for nothing."""
+    """Bytes of the weights; 0 for a model that does not tell how many it has."""
     return NUMBER * model.weight_count(dimension) if isinstance(model, CountsWeights) else 0
 
 

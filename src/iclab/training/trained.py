@@ -51,10 +51,10 @@ class Trained:
         return self.status.partition(" ")[0]
 
     def _stuck(self) -> str:
-        """How training came to learn nothing; empty if it did learn.
+        """Why training learned nothing; empty if it did learn.
 
-        Every batch is drawn afresh, so a loss that stays the same to its last digit is that of outputs which do not
-        depend on the prompts. A loss of 0 is fully trained, and the loss of one step alone says nothing.
+        Every batch is drawn afresh, so a loss that stays the same to its last digit comes from outputs that do not
+        depend on the prompts. A loss of 0 is fully trained; the loss of a single step is inconclusive.
         """
         first, last = self.loss[0], self.loss[-1]
         if last <= FLAT or self.steps[-1] < 2:
@@ -66,7 +66,7 @@ class Trained:
         if outputs_are_zero:
             step = int(self.steps[len(flat) - np.argmin(flat[::-1])])
             return f"stuck at outputs of 0 since step {step}; try a smaller learning_rate or a clip_norm"
-        # A run that lowered its loss has moved its weights, and need not be begun again to see it.
+        # A run that lowered its loss has moved its weights: no need to draw its starting weights again.
         if last > first / 2 and self._at_starting_weights():
             return "stuck at its starting weights; try a larger learning_rate"
         return ""

@@ -29,7 +29,7 @@ __all__ = ["Interrupted", "MemoryLimit", "Progress", "Recorded", "train", "train
 Progress = Callable[[int, int], None]
 """`(steps done, steps in all)`, over all runs."""
 Recorded = Callable[[int, Callable[[], Trained]], None]
-"""`(index, make)`: at a record of a run; `make()` gives it as it stands, should it be kept."""
+"""`(index, make)`: called at each record of a run; `make()` returns the run as it is then, to be saved."""
 
 
 def train(run: Run, *, start: Trained | None = None, probe: Probe | None = None, progress: Progress | None = None,
@@ -45,10 +45,10 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
                ) -> list[Trained]:
     """Train many models; the result of each is that of training it alone.
 
-    `finished(index, trained)` is called as soon as a run is done and `recorded(index, make)` at every record, the last
-    among them, so that they can be kept; `starts` gives runs that were stopped earlier back. `width` fixes the number
-    of runs in a pack on a device, `shared` whether packs draw their prompts once, `workers` the number of packs at
-    work; `memory` bounds the bytes that they need together. Setting `stop` ends the work with `Interrupted`.
+    `finished(index, trained)` is called as soon as a run is done and `recorded(index, make)` at every record,
+    including the last, so that they can be saved; `starts` holds runs that were stopped earlier. `width` fixes the
+    number of runs in a pack on a device, `shared` whether packs draw their prompts once, `workers` the number of
+    concurrent packs; `memory` bounds the bytes that they need in all. Setting `stop` ends the work with `Interrupted`.
     """
     runs = list(runs)
     starts = [None] * len(runs) if starts is None else list(starts)
