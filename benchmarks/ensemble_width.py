@@ -1,4 +1,4 @@
-"""Time per model-step for packs of several widths, with one pack or several at once."""
+"""Time per model-step for packs of several widths, one or several at once, on separate and on shared batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def timed(runs: list[Run], width: int, workers: int) -> float:
 if __name__ == "__main__":
     separate = [RUN.seeded(seed) for seed in range(32)]
     shared = [replace(RUN, init_seed=seed) for seed in range(32)]
-    print(f"{'width':>5} {'own data, 1 pack':>17} {f'own data, {cores()} packs':>18} {f'shared, {cores()} packs':>17}")
+    print(f"{'width':>5} {'separate, 1 pack':>17} {f'separate, {cores()} packs':>18} {f'shared, {cores()} packs':>17}")
     for width in (1, 2, 4, 8, 16, 32):
         print(f"{width:5} {timed(separate, width, 1):17.1f} {timed(separate, width, cores()):18.1f} "
               f"{timed(shared, width, cores()):17.1f}", flush=True)

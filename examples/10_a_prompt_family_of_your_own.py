@@ -1,4 +1,4 @@
-"""A prompt family of your own: a new halfspace in every prompt, with some wrong labels that nothing marks."""
+"""A prompt family of your own: a new halfspace in every prompt, with some wrong labels that carry no mark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Halfspaces(iclab.Family):
         iclab.require_range(self, "wrong_fraction", 0, 1)
 
     def draw(self, key: jax.Array) -> Prompt:
-        """One prompt; batches, ensembles and compiled loops are iclab's business."""
+        """One prompt; iclab takes care of batches, ensembles and compiled loops."""
         tokens, (plane_key, x_key, luck_key) = self.prompt_length + 1, jax.random.split(key, 3)
         plane, x = jax.random.normal(plane_key, (self.dimension,)), jax.random.normal(x_key, (tokens, self.dimension))
         clean = jnp.sign(x @ plane)

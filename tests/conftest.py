@@ -14,9 +14,9 @@ from hypothesis import settings
 from iclab import Classification, GatedAttention, Run, Training, train_many
 from iclab.papers.mamba.settings import training_prompts
 
-# Programs that one worker or process has compiled the others find; workers inherit the place from the controller.
-GIVEN = os.environ.get("JAX_COMPILATION_CACHE_DIR")
-PROGRAMS = GIVEN or str(Path(tempfile.gettempdir()) / f"iclab-tests-{os.getpid()}")
+# All workers and processes share their compiled programs; workers inherit the folder from the controller.
+CONFIGURED = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+PROGRAMS = CONFIGURED or str(Path(tempfile.gettempdir()) / f"iclab-tests-{os.getpid()}")
 os.environ["JAX_COMPILATION_CACHE_DIR"] = PROGRAMS
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 jax.config.update("jax_compilation_cache_dir", PROGRAMS)
@@ -27,16 +27,16 @@ settings.load_profile("iclab")
 
 COMPILED_CHEAPLY = {"conformance", "errors", "models", "probes", "prompts", "training"}
 """Folders whose tests compile many small programs and run each for a moment: there XLA's optimisations cost more than
-they gain. All other tests, the slow ones and the entries of the papers among them, run what users run."""
+they gain. All other tests, including the slow ones and those of the papers' entries, run what users run."""
 LONGEST = ("test_entries.py", "test_ray.py", "test_processes.py", "test_examples.py", "test_cot_claims.py",
            "test_entries_icl.py", "test_reproduce.py", "test_entries_cot.py", "test_playground_trained.py",
            "test_playground.py", "test_icl_claims.py", "test_cli.py")
-"""Files that take longest come first, so that both workers end together."""
+"""The slowest files, which run first so that both workers finish together."""
 
 
 def pytest_sessionfinish(session):
-    """Who made the folder takes it away."""
-    if GIVEN is None:
+    """Remove the folder of compiled programs if this session created it."""
+    if CONFIGURED is None:
         shutil.rmtree(PROGRAMS, ignore_errors=True)
 
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many cases a test went through, for those that say so with `record_property("cases", number)`."""
+    """Print how many cases each test tried, if it recorded them with `record_property("cases", number)`."""
     counts = [(value, report.nodeid) for reports in terminalreporter.stats.values() for report in reports
               for name, value in getattr(report, "user_properties", ()) if name == "cases" and report.when == "call"]
     if counts:
@@ -57,7 +57,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(autouse=True)
 def compiled_cheaply(request):
-    """In some folders, programs of one test are compiled without optimisations; fixtures of wider scope are not."""
+    """In some folders, compile a test's programs, but not those of wider fixtures, without optimisations."""
     cheaply = request.path.parent.name in COMPILED_CHEAPLY and not request.node.get_closest_marker("slow")
     jax.config.update("jax_disable_most_optimizations", cheaply)
     yield
@@ -73,7 +73,7 @@ def float64():
 
 @pytest.fixture
 def tiny_run() -> Run:
-    """A run of a second, at a rate at which every member of the family settles: trainings may be compared."""
+    """A run of about a second, at a rate at which every member converges, so that trainings can be compared."""
     prompts = Classification(dimension=9, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2,
                              prompt_length=6, outlier_fraction=0.4)
     return Run(model=GatedAttention(member="mamba"), prompts=prompts,

@@ -1,4 +1,4 @@
-"""The baseline computes what iclab computes; the benchmark reports what it must."""
+"""The baseline computes what iclab computes; the benchmark reports all its fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def baseline():
     from iclab.bench.torch_mamba import TorchMamba
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # several threads wait for each other wherever another process has a core
+    torch.set_num_threads(1)  # several threads would wait for each other when another process uses a core
     return TorchMamba(torch, training_prompts(), 128, 0.1)
 
 
@@ -38,10 +38,10 @@ def test_the_baselines_prompts_have_our_statistics(baseline):
     spec = training_prompts()
     ours = spec.sample(0, 128).numpy()
     columns, label = (part.numpy() for part in baseline.draw())
-    for mine, theirs in ((ours.x, columns[..., :-1]), (ours.y, columns[..., -1]), (ours.label, label)):
-        assert mine.std() == pytest.approx(theirs.std(), rel=0.05)
-    asked = np.bincount(ours.truth.pattern[:, -1])
-    np.testing.assert_array_equal(np.sort((columns[:, -1, :6] > 0).sum(0)), np.sort(asked))
+    for field, expected in ((ours.x, columns[..., :-1]), (ours.y, columns[..., -1]), (ours.label, label)):
+        assert field.std() == pytest.approx(expected.std(), rel=0.05)
+    query_counts = np.bincount(ours.truth.pattern[:, -1])
+    np.testing.assert_array_equal(np.sort((columns[:, -1, :6] > 0).sum(0)), np.sort(query_counts))
     carried = (columns[..., 16:19].sum(-1) > 0)[:, :-1].mean()
     assert carried == pytest.approx(spec.outlier_fraction, abs=0.05)
 

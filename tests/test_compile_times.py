@@ -1,4 +1,4 @@
-"""No program takes long to compile, whatever its batch size and shape; XLA's own clock tells.
+"""No program takes long to compile, whatever its batch size and shape, by XLA's own clock.
 
 CI runs this file once for each instruction set that the CPU has (`XLA_FLAGS=--xla_cpu_max_isa=AVX2` and `AVX512`).
 """
@@ -45,9 +45,9 @@ RUNS = {
 
 @contextmanager
 def compiled_quickly(least):
-    """Everything in this block is compiled anew, `least` programs or more, each within the limit.
+    """Everything in this block is compiled afresh: at least `least` programs, each within the limit.
 
-    XLA's clock goes on while other processes have the cores, so the processor time of the block counts too.
+    XLA's clock also runs while other processes use the cores, so the block's processor time counts if it is less.
     """
     seconds: list[float] = []
 
@@ -58,12 +58,12 @@ def compiled_quickly(least):
     jax.clear_caches()
     began = time.process_time()
     jax.monitoring.register_event_duration_secs_listener(note)
-    kept = jax.config.values["jax_enable_compilation_cache"]
+    cache_enabled = jax.config.values["jax_enable_compilation_cache"]
     jax.config.update("jax_enable_compilation_cache", False)
     try:
         yield
     finally:
-        jax.config.update("jax_enable_compilation_cache", kept)
+        jax.config.update("jax_enable_compilation_cache", cache_enabled)
         jax.monitoring.unregister_event_duration_listener(note)
     assert len(seconds) >= least
     assert min(max(seconds), time.process_time() - began) < LIMIT

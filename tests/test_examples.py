@@ -78,7 +78,7 @@ def test_step_by_step_pays_when_slips_pile_up(monkeypatch):
     assert errors[0.27][1] > 0.5
 
 
-def test_a_model_of_ones_own_is_trained_and_attacked(monkeypatch):
+def test_a_model_of_your_own_is_trained_and_attacked(monkeypatch):
     errors = load("09", 600, monkeypatch).main()
     assert max(errors.values()) < 0.05
 
@@ -90,13 +90,13 @@ def test_without_a_mark_to_go_by_forgetting_does_not_help(monkeypatch):
     assert errors["mamba"][0] > errors["linear"][0] + 0.05
 
 
-def test_a_claim_of_ones_own_can_fail(monkeypatch, tmp_path):
+def test_a_claim_of_your_own_can_fail(monkeypatch, tmp_path):
     import numpy as np
 
     module = load("11", 0, monkeypatch)
     monkeypatch.setitem(module.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
-    found = module.ENTRY.run(Lab(Store(tmp_path), "quick"))
-    assert found.claim.checks[0].measured > 0.02
+    outcome = module.ENTRY.run(Lab(Store(tmp_path), "quick"))
+    assert outcome.claim.checks[0].measured > 0.02
     same = np.array([[0.1, 0.0], [0.12, 0.0]])
     assert module.checks({"mamba": same, "linear": same})[0].verdict == "fails"
 
@@ -105,8 +105,8 @@ def test_the_tutorial_runs_from_top_to_bottom(capsys):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):
         exec(compile(block.replace("steps=1500", "steps=600"), "tutorial.md", "exec"), names)
-    told = capsys.readouterr().out
-    assert "Theorem 4 of linear Transformer - not covered" in told
+    printed = capsys.readouterr().out
+    assert "Theorem 4 of linear Transformer - not covered" in printed
     assert names["check"].measured < 0.1
     mamba, linear = (names["measure_error"](names[name], names["attack"]).error for name in ("mamba", "linear"))
     assert mamba < 0.1

@@ -78,7 +78,7 @@ def test_public_fields_are_words_with_an_explanation(spec):
         assert re.fullmatch(r"[a-z]+(_[a-z]+)*", field.name)
 
 
-def test_the_notation_speaks_of_fields_that_exist():
+def test_the_notation_names_existing_fields():
     fields = {f"{spec.__name__}.{field.name}" for spec in SPECS for field in dataclasses.fields(spec)}
     for symbol in NOTATION:
         for name in symbol.fields:

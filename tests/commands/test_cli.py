@@ -35,7 +35,7 @@ def test_list(capsys):
     assert "mamba.fig2" in capsys.readouterr().out
 
 
-def test_train_eval_and_go_on(tmp_path, capsys):
+def test_train_eval_and_resume(tmp_path, capsys):
     path = str(tmp_path / "m.safetensors")
     assert main(["train", "--out", path, "--json", *SMALL]) == 0
     trained = json.loads(capsys.readouterr().out)
@@ -54,14 +54,14 @@ def test_train_eval_and_go_on(tmp_path, capsys):
     (["--training.learning-rate", "1e30"], "diverged at step 10", "a smaller learning_rate or a clip_norm"),
     (["--model.init-scale", "1e-12"], "stuck at a loss of 1", "a larger learning_rate or init_scale"),
 ])
-def test_a_training_that_came_to_nothing_is_saved_and_said(tmp_path, capsys, options, status, remedy):
+def test_a_stuck_or_diverged_training_is_saved_and_reported(tmp_path, capsys, options, status, remedy):
     path = tmp_path / "m.safetensors"
     with pytest.raises(SystemExit) as stopped:
         main(["train", "--out", str(path), "--json", *SMALL, *options])
     assert stopped.value.code == 1
-    said = capsys.readouterr()
-    assert said.err == f"iclab: {status}; try {remedy}\n"
-    assert json.loads(said.out)["status"] == f"{status}; try {remedy}"
+    printed = capsys.readouterr()
+    assert printed.err == f"iclab: {status}; try {remedy}\n"
+    assert json.loads(printed.out)["status"] == f"{status}; try {remedy}"
     assert load_checkpoint(path).status == f"{status}; try {remedy}"
 
 
@@ -129,19 +129,19 @@ def test_bad_input_is_one_line_and_code_2(arguments, message, capsys, tmp_path, 
 
 
 def test_chain_predicts_and_measures(tmp_path, capsys):
-    """Matrices of one's own, and what is computed of them, as JSON and as a table."""
+    """A user's matrices, and the results computed from them, as JSON and as a table."""
     path = tmp_path / "matrices.json"
     path.write_text(json.dumps([[[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]],
                                 [[0.2, 0.1, 0.7], [0.7, 0.2, 0.1], [0.1, 0.7, 0.2]]]))
     small = ["--matrices", str(path), "--models", "2", "--prompts", "100", "--training-steps", "20", "--examples", "5",
              "--store", str(tmp_path / "store")]
     assert main(["chain", "--json", *small]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["quality"]["tau"] == pytest.approx(0.56)
-    assert found["quality"]["tau_o"] == pytest.approx(0.1 * 0.2 + 0.8 * 0.7 + 0.1 * 0.1)
-    assert found["quality"]["condition_one"] is True
-    assert found["theory"]["winner"] in ("CoT", "ICL")
-    assert 0 <= found["measured"]["icl"]["mean"] <= 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["quality"]["tau"] == pytest.approx(0.56)
+    assert result["quality"]["tau_o"] == pytest.approx(0.1 * 0.2 + 0.8 * 0.7 + 0.1 * 0.1)
+    assert result["quality"]["condition_one"] is True
+    assert result["theory"]["winner"] in ("CoT", "ICL")
+    assert 0 <= result["measured"]["icl"]["mean"] <= 1
     assert main(["chain", *small]) == 0
     printed = capsys.readouterr().out
     assert "Condition 1: yes" in printed
@@ -160,12 +160,12 @@ def test_an_interruption_is_quick_and_keeps_the_steps(tmp_path):
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     try:
-        _, said = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == 130
-    assert "steps are saved" in said
-    assert "Traceback" not in said
+    assert "steps are saved" in stderr
+    assert "Traceback" not in stderr
     assert 0 < load_checkpoint(path).steps[-1] < 10_000_000
 
 

@@ -1,4 +1,4 @@
-"""The main job: kept outcomes, interruption at any time, own entries, the live table, the last screen."""
+"""`iclab reproduce`: stored outcomes, interruption at any time, users' entries, the live table, the last screen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIGURES = [
     "icl.fig4", "icl.fig5", "icl.fig6", "icl.fig7", "selectors.fig1", "cot.fig2", "cot.fig3", "cot.fig4", "cot.fig5",
 ]
 
-OWN = '''
+SOURCE = '''
 from iclab.lab.claims import Check, Claim
 from iclab.lab.entries import Entry, Outcome, per_seed
 from iclab.papers.mamba.settings import one_layer_run
@@ -63,28 +63,29 @@ def test_every_claim_and_every_figure_is_an_entry():
 
 
 def claims_of(folder):
-    """The claims without what must differ: how long they took."""
-    found = json.loads((folder / "claims.json").read_text())
-    for claim in found:
+    """The claims without their durations, which differ between runs."""
+    claims = json.loads((folder / "claims.json").read_text())
+    for claim in claims:
         assert claim.pop("seconds") >= 0
-    return found
+    return claims
 
 
 @pytest.fixture
-def own(tmp_path):
+def entry_file(tmp_path):
     path = tmp_path / "mine.py"
-    path.write_text(OWN)
+    path.write_text(SOURCE)
     return path
 
 
 @pytest.mark.slow
-def test_killed_at_any_time_it_gives_the_same_claims(tmp_path, own):
-    """Two entries, killed once while the first trains and once between the two, against the same undisturbed."""
-    other = own.with_name("other.py")
-    other.write_text(OWN.replace("mine.claim", "mine.other").replace('"linear"', '"mamba"'))
+def test_killed_at_any_time_it_gives_the_same_claims(tmp_path, entry_file):
+    """Two entries, killed once while the first trains and once between the two, compared with an undisturbed run."""
+    other = entry_file.with_name("other.py")
+    other.write_text(SOURCE.replace("mine.claim", "mine.other").replace('"linear"', '"mamba"'))
 
     def start(out):
-        command = [sys.executable, "-m", "iclab.cli", "reproduce", str(own), str(other), "--scale", "quick", "--out"]
+        command = [sys.executable, "-m", "iclab.cli", "reproduce", str(entry_file), str(other), "--scale", "quick",
+                   "--out"]
         return subprocess.Popen([*command, str(tmp_path / out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     assert start("whole").wait(300) == 0
@@ -103,47 +104,47 @@ def reproduce(path, out):
     return main(["reproduce", str(path), "--scale", "quick", "--out", str(out)])
 
 
-def test_an_own_entry_is_run_kept_and_run_again_when_it_changes(tmp_path, own, capsys):
+def test_a_users_entry_is_run_stored_and_run_again_when_it_changes(tmp_path, entry_file, capsys):
     out = tmp_path / "out"
-    assert reproduce(own, out) == 0
+    assert reproduce(entry_file, out) == 0
     first = claims_of(out)
     assert first[0]["verdict"] == "holds"
-    kept = {file: file.read_bytes() for file in out.rglob("*.safetensors")}
-    assert len(kept) == 2
+    checkpoints = {file: file.read_bytes() for file in out.rglob("*.safetensors")}
+    assert len(checkpoints) == 2
     outcomes = len(list((out / "store").rglob("outcome-*")))
-    assert reproduce(own, out) == 0
+    assert reproduce(entry_file, out) == 0
     assert len(list((out / "store").rglob("outcome-*"))) == outcomes == 1
     assert "first" in (out / "report.html").read_text()
-    own.write_text(OWN.replace('"first"', '"second"'))
-    assert reproduce(own, out) == 0
+    entry_file.write_text(SOURCE.replace('"first"', '"second"'))
+    assert reproduce(entry_file, out) == 0
     assert "second" in (out / "report.html").read_text()
-    assert {file: file.read_bytes() for file in out.rglob("*.safetensors")} == kept  # nothing was trained again
+    assert {file: file.read_bytes() for file in out.rglob("*.safetensors")} == checkpoints  # nothing was trained again
     assert claims_of(out) == first
     assert "mine.claim" in capsys.readouterr().out
-    assert f"iclab reproduce {own} --scale quick" in (out / "report.html").read_text()
-    twin = own.with_name("twin.py")
-    twin.write_text(OWN)
-    assert main(["reproduce", str(own), str(twin), "--out", str(out)]) == 2
+    assert f"iclab reproduce {entry_file} --scale quick" in (out / "report.html").read_text()
+    twin = entry_file.with_name("twin.py")
+    twin.write_text(SOURCE)
+    assert main(["reproduce", str(entry_file), str(twin), "--out", str(out)]) == 2
     assert "id of the entry must be new, got 'mine.claim'" in capsys.readouterr().err
 
 
-def test_a_changed_package_makes_an_own_entry_another(own, monkeypatch):
-    before = outcomes._version(own_entry(str(own))).words
+def test_a_changed_package_changes_the_version_of_a_users_entry(entry_file, monkeypatch):
+    before = outcomes._version(own_entry(str(entry_file))).words
     real = versions._source
     monkeypatch.setattr(versions, "_source", lambda name: real(name) + b"# changed" * name.endswith("robustness"))
     versions._code_version.cache_clear()
-    assert outcomes._version(own_entry(str(own))).words == before  # it does not use that module
+    assert outcomes._version(own_entry(str(entry_file))).words == before  # it does not use that module
     monkeypatch.setattr(versions, "_source", lambda name: real(name) + b"# changed" * name.endswith("mamba.settings"))
     versions._code_version.cache_clear()
     try:
-        assert outcomes._version(own_entry(str(own))).words != before
+        assert outcomes._version(own_entry(str(entry_file))).words != before
     finally:
         versions._code_version.cache_clear()
 
 
-def test_a_report_keeps_what_other_runs_have_found(tmp_path, own):
+def test_a_report_includes_stored_outcomes_of_other_runs(tmp_path, entry_file):
     lab = Lab(Store(tmp_path), "quick")
-    entries = [own_entry(str(own))]
+    entries = [own_entry(str(entry_file))]
     assert with_kept([], entries, lab) == []
     now = finish(entries[0], lab)
     assert not now.kept
@@ -151,23 +152,23 @@ def test_a_report_keeps_what_other_runs_have_found(tmp_path, own):
     assert [item.outcome for item in again] == [now.outcome]
     assert again[0].kept
     assert with_kept([], entries, Lab(Store(tmp_path), "full")) == []
-    own.write_text(own.read_text() + "\n# changed\n")
-    assert with_kept([], [own_entry(str(own))], lab) == []
+    entry_file.write_text(entry_file.read_text() + "\n# changed\n")
+    assert with_kept([], [own_entry(str(entry_file))], lab) == []
 
 
 @pytest.mark.parametrize(("text", "message"), [
     ("1 / 0", "cannot be imported: ZeroDivisionError"),
     ("x = 1", "must define ENTRY"),
-    (OWN.replace('Entry("mine.claim"', 'Entry("mamba.robust"'), "id of the entry must be new, got 'mamba.robust'"),
-    (OWN.replace('Entry("mine.claim"', 'Entry("claims"'), "id of the entry must be two words"),
+    (SOURCE.replace('Entry("mine.claim"', 'Entry("mamba.robust"'), "id of the entry must be new, got 'mamba.robust'"),
+    (SOURCE.replace('Entry("mine.claim"', 'Entry("claims"'), "id of the entry must be two words"),
 ])
 def test_a_bad_file_is_one_line(tmp_path, text, message, capsys):
     path = tmp_path / "bad.py"
     path.write_text(text)
     assert reproduce(path, tmp_path / "out") == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
     assert main(["reproduce", "absent.py"]) == 2
     assert "id must be a file that can be read, got 'absent.py'" in capsys.readouterr().err
 
@@ -179,7 +180,7 @@ def a_claim(name="mamba.robust", value=0.005, threshold=0.01):
                  conditions=[Condition("Theorem 2 (c): fraction", "< 0.6", "0.7", False)], scale="quick", notes=["n"])
 
 
-def test_an_outcome_survives_being_kept():
+def test_an_outcome_survives_storage():
     outcome = Outcome(shown="s", paper="p", measured="m", plots=[Plot("a", "t", "c", "<svg/>", "x,y\n")],
                       tables=[Table("a", "t", ("x", "y"), [("1", np.float32(2.5)), ("2", float("nan"))])],
                       claim=a_claim(), settings={"steps": 3}, seeds=[0],
@@ -206,11 +207,11 @@ def test_the_deciding_check():
 
 def test_the_last_screen(capsys):
     claims_table([a_claim(), a_claim("mamba.unseen", 0.5), a_claim("mine.[/b]", float("nan"))])
-    told = capsys.readouterr().out
-    assert "1 hold, 1 fail, 1 inconclusive" in told
-    assert "mine.[/b]" in told
-    assert "[nan, nan]" in told
-    assert "Small errors." in told
+    printed = capsys.readouterr().out
+    assert "1 hold, 1 fail, 1 inconclusive" in printed
+    assert "mine.[/b]" in printed
+    assert "[nan, nan]" in printed
+    assert "Small errors." in printed
 
 
 def test_the_live_table_shows_what_fits_around_the_running_entry():

@@ -40,12 +40,12 @@ def file(tmp_path):
 def test_plan_run_and_results(file, tmp_path, capsys):
     out, store = str(tmp_path / "out"), str(tmp_path / "store")
     assert main(["sweep", str(file), "--out", out, "--store", store, "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert "8 trials of 8 trainings; 0 trials are finished" in said
-    assert "2 packs for" in said
+    printed = capsys.readouterr().out
+    assert "8 trials of 8 trainings; 0 trials are finished" in printed
+    assert "2 packs for" in printed
     assert main(["sweep", str(file), "--out", out, "--store", store]) == 0
-    said = capsys.readouterr().out
-    assert "tiny: 8 trials (8 trained, 0 stuck, 0 diverged, 0 failed)" in said
+    printed = capsys.readouterr().out
+    assert "tiny: 8 trials (8 trained, 0 stuck, 0 diverged, 0 failed)" in printed
     folder = tmp_path / "out" / "sweeps" / "tiny"
     assert {path.name for path in folder.iterdir()} == {"trials.csv", "over_seeds.csv", "phase.svg", "phase.csv"}
     assert len(pl.read_csv(folder / "trials.csv")) == 8
@@ -53,9 +53,9 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     assert "8 trials, all finished" in capsys.readouterr().out
 
     assert main(["results", store, "--where", "prompts.outlier_scale>1", "--limit", "2"]) == 0
-    said = capsys.readouterr().out
-    assert "prompts.outlier_fraction" in said
-    assert "2 more rows" in said
+    printed = capsys.readouterr().out
+    assert "prompts.outlier_fraction" in printed
+    assert "2 more rows" in printed
     assert main(["results", store, "--over-seeds", "--csv", "-"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5
@@ -75,30 +75,30 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     assert "8 damaged files left out" in capsys.readouterr().err
 
 
-def test_progress_is_a_line_where_there_is_no_terminal(capsys, monkeypatch):
+def test_progress_is_printed_in_lines_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     with progress.tally_bar() as show:
         show(Tally(10, done=4, running=2, failed=1, diverged=1, stuck=1, work=0.5))
     assert "4/10 done, 2 running, 1 failed, 1 diverged, 1 stuck, 0 s, about 0 s left" in capsys.readouterr().err
 
 
-def test_a_failed_run_is_told_and_shown(file, tmp_path, capsys):
+def test_a_failed_run_is_reported_and_shown(file, tmp_path, capsys):
     file.write_text(FILE.replace("seeds = 2", 'seeds = 2\nmeasure = ["error", "iclab.cli:main"]'))
     with pytest.raises(SystemExit) as stopped:
         main(["sweep", str(file), "--out", str(tmp_path / "out"), "--json"])
     assert stopped.value.code == 1
-    said = capsys.readouterr()
-    assert json.loads(said.out)["failed"] == 8
-    assert "8 trials failed, the first: measure: TypeError" in said.err
-    assert "no phase diagram, error was not measured" in said.err
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["failed"] == 8
+    assert "8 trials failed, the first: measure: TypeError" in printed.err
+    assert "no phase diagram, error was not measured" in printed.err
     assert main(["results", str(tmp_path / "out" / "store")]) == 0
     assert "TypeError" in capsys.readouterr().out
 
 
-def test_failures_are_told_even_where_the_picture_cannot_be_drawn(file, tmp_path, capsys):
+def test_failures_are_reported_even_if_the_plot_cannot_be_drawn(file, tmp_path, capsys):
     file.write_text(FILE.replace("seeds = 2", 'seeds = 1\nmeasure = ["error", "tiny_sweep:refuse_large_scale"]')
                     .replace('theory = "mamba"', 'theory = "tiny_sweep:refuse_large_scale"'))
-    for _ in range(2):  # the second time what was finished is found
+    for _ in range(2):  # the second time, finished trials are found
         with pytest.raises(SystemExit) as stopped:
             main(["sweep", str(file), "--out", str(tmp_path / "out")])
         assert stopped.value.code == 1
@@ -118,17 +118,17 @@ def test_failures_are_told_even_where_the_picture_cannot_be_drawn(file, tmp_path
 ])
 def test_bad_options_are_one_line(file, tmp_path, capsys, arguments, message):
     assert main(["sweep", str(file), "--out", str(tmp_path / "out"), *arguments]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
     assert not (tmp_path / "out" / "sweeps").exists()
 
 
 def test_a_bad_file_runs_nothing(file, tmp_path, capsys):
     file.write_text(FILE.replace("outlier_scale = [1.0, 3.0]", "outlier_scale = [1.0, -3.0]"))
     assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
-    assert "prompts.outlier_scale must be in [0, inf), got -3.0" in said
+    printed = capsys.readouterr().err
+    assert "prompts.outlier_scale must be in [0, inf), got -3.0" in printed
     assert not (tmp_path / "out").exists()
     assert main(["results", str(tmp_path / "nothing")]) == 2
     assert "store must hold results of a sweep" in capsys.readouterr().err

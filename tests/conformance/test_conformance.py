@@ -1,4 +1,4 @@
-"""Every registered model and family keeps the rules, and so do the examples' own; what breaks one is caught."""
+"""Every registered model and family keeps the rules, and so do those of the examples; broken ones are caught."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ PROMPTS = {"sign": SMALL, "step": SHORT}
 def example(name, monkeypatch):
     path = next(EXAMPLES.glob(f"{name}_*.py"))
     monkeypatch.setattr(sys, "argv", [str(path)])
-    found = importlib.util.spec_from_file_location(f"conforming_{name}", path)
-    module = importlib.util.module_from_spec(found)
-    monkeypatch.setitem(sys.modules, found.name, module)
-    found.loader.exec_module(module)
+    module_spec = importlib.util.spec_from_file_location(f"conforming_{name}", path)
+    module = importlib.util.module_from_spec(module_spec)
+    monkeypatch.setitem(sys.modules, module_spec.name, module)
+    module_spec.loader.exec_module(module)
     return module
 
 
@@ -44,13 +44,13 @@ def example(name, monkeypatch):
 def test_a_registered_model_keeps_the_rules(name, tmp_path):
     model = of_kind("model", name, "model")
     if name == "gpt2":
-        model = replace(model, layers=2, size=8)  # as it is it would compile for half a minute
+        model = replace(model, layers=2, size=8)  # at its full size it would compile for half a minute
     check_model(model, PROMPTS[model.embedding.reads[0]], tmp_path)
 
 
-def test_every_registered_kind_of_the_package_is_among_these():
-    own = {registry.word(cls) for cls in registry.kinds("model") if cls.__module__.startswith("iclab.")}
-    assert own == {"chain_attention", "gated_attention", "gpt2", "softmax_mlp"}
+def test_every_registered_kind_of_the_package_is_tested_here():
+    package_models = {registry.word(cls) for cls in registry.kinds("model") if cls.__module__.startswith("iclab.")}
+    assert package_models == {"chain_attention", "gated_attention", "gpt2", "softmax_mlp"}
     families = {cls for cls in registry.kinds("prompts") if cls.__module__.startswith("iclab.")}
     assert families <= {type(family) for family in FAMILIES.values()}
 

@@ -1,4 +1,4 @@
-"""A spec is words and numbers, always; what programs read is a second thing, which nobody can make or change."""
+"""A spec always holds words and numbers; programs read its lowered form, which users cannot make or change."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ model.init_scale = [0.1, 0.2]
 
 @pytest.fixture
 def package(tmp_path):
-    """An installed package with a model and a claim, as pip would leave it: its modules, and what it says of itself."""
+    """An installed package with a model and a claim, as pip would install it: its modules and its metadata."""
     place = tmp_path / "site"
     info = place / "iclab_votes-1.0.dist-info"
     info.mkdir(parents=True)
@@ -83,7 +83,7 @@ def package(tmp_path):
 
 
 def started(place, folder, *arguments):
-    """A command in a process of its own that finds the package."""
+    """Run a command in a separate process that can import the package."""
     paths = os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")]))
     return subprocess.run([sys.executable, "-m", "iclab.cli", *arguments], cwd=folder, capture_output=True, text=True,
                           check=False, env={**os.environ, "PYTHONPATH": paths})
@@ -103,7 +103,7 @@ def test_another_packages_model_trains_reloads_and_sweeps(package, tmp_path):
     assert rates["error"] < 0.5
     (tmp_path / "sweep.toml").write_text(SWEEP)
     iclab(package, tmp_path, "sweep", "sweep.toml", "--store", "store")
-    assert iclab(package, tmp_path, "results", "store").count("plain_vote") == 0  # one kind: no column tells it apart
+    assert iclab(package, tmp_path, "results", "store").count("plain_vote") == 0  # only one kind, so it has no column
     assert "added.claim" in iclab(package, tmp_path, "list")
 
 
@@ -123,7 +123,7 @@ def test_a_kind_is_found_whatever_its_case(name, cls):
     assert registry.kind("model", registry.word(cls), "model") is cls
 
 
-def test_kinds_of_one_part_are_no_kinds_of_another():
+def test_kinds_of_one_part_are_not_kinds_of_another():
     assert Classification in registry.kinds("prompts")
     with pytest.raises(SpecError, match=r"model must be one of .*, got 'classification'"):
         registry.kind("model", "classification", "model")

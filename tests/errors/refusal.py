@@ -1,4 +1,4 @@
-"""What bad input must meet: exit code 2, one line, nothing left behind."""
+"""How bad input must be refused: exit code 2, one line, nothing left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 2100
 
 
 def outcome(arguments):
-    """Exit code, standard output and standard error of a command; whatever it raises is raised here."""
+    """Exit code, standard output and standard error of a command; its exceptions are not caught."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(arguments)
@@ -21,11 +21,11 @@ def outcome(arguments):
 
 
 def refused(arguments, message=""):
-    """Check that a command refuses its arguments as it should, and says so with these words."""
+    """Check that a command refuses its arguments as it should, with a message that matches `message`."""
     before = sorted(os.listdir())
     code, out, err = outcome(arguments)
     shown = [argument[:80] for argument in arguments]
-    assert code == 2, f"{shown} was taken, {code}: {out[:200]}{err}"
+    assert code == 2, f"{shown} was accepted, {code}: {out[:200]}{err}"
     assert err.startswith("iclab: "), f"{shown}: {err}"
     assert err.count("\n") == 1, f"{shown}: more than a line: {err}"
     assert err.endswith("\n"), shown

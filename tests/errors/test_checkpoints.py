@@ -1,4 +1,4 @@
-"""Checkpoints whose digest is right and whose contents are not: forged, or of another version."""
+"""Checkpoints with a correct digest and wrong contents: forged, or from another version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iclab.training.checkpoint import FORMAT, _digest
 
 @pytest.fixture(scope="module")
 def tiny_trained(tmp_path_factory):
-    """A trained run of a moment, its tensors and its spec."""
+    """The tensors and the spec of a very short training."""
     from iclab import Classification, GatedAttention, Run, Training
 
     prompts = Classification(dimension=9, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2,
@@ -30,11 +30,11 @@ def tiny_trained(tmp_path_factory):
 
 
 def forge(tensors, run, metadata=None):
-    """Write a checkpoint with a right digest, whatever it holds."""
+    """Write a checkpoint with a correct digest, whatever its contents."""
     text = run if isinstance(run, str) else json.dumps(run)
     tensors = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
-    held = {"format": FORMAT, "run": text, "digest": _digest(tensors, text)} | (metadata or {})
-    save_file(tensors, "forged.safetensors", metadata={"iclab": json.dumps(held)})
+    header = {"format": FORMAT, "run": text, "digest": _digest(tensors, text)} | (metadata or {})
+    save_file(tensors, "forged.safetensors", metadata={"iclab": json.dumps(header)})
 
 
 def everywhere(message=""):
@@ -43,7 +43,7 @@ def everywhere(message=""):
         refused(command, message)
 
 
-def test_tensors_are_held_to_the_spec(tmp_path, monkeypatch, record_property, tiny_trained):
+def test_tensors_must_match_the_spec(tmp_path, monkeypatch, record_property, tiny_trained):
     monkeypatch.chdir(tmp_path)
     tensors, run = tiny_trained
     forge(tensors, run)
@@ -56,7 +56,7 @@ def test_tensors_are_held_to_the_spec(tmp_path, monkeypatch, record_property, ti
                   {name: tensor.astype(np.int8 if whole else np.float16)}, {name: tensor.astype(bool)}]
         if name.startswith(("params", "optimizer")) and not whole:
             cases.append({name: tensor.astype(np.float64)})
-    # A tensor of no numbers stays what it is when it is doubled, and steps may be whole numbers of any width.
+    # Doubling leaves an empty tensor unchanged, and steps may be whole numbers of any width.
     cases = [change for change in cases for name, tensor in change.items() if tensor is None or (
         (tensor.shape, tensor.dtype) != (tensors[name].shape, tensors[name].dtype)
         and not (name == "steps" and tensor.dtype == np.int8))]
@@ -69,7 +69,7 @@ def test_tensors_are_held_to_the_spec(tmp_path, monkeypatch, record_property, ti
     record_property("cases", 3 * len(cases))
 
 
-def test_specs_are_held_to_their_types_and_limits(tmp_path, monkeypatch, record_property, tiny_trained):
+def test_specs_must_respect_their_types_and_limits(tmp_path, monkeypatch, record_property, tiny_trained):
     monkeypatch.chdir(tmp_path)
     tensors, run = tiny_trained
     values = [None, True, 3, -1, 2**31, 2**31 - 1, 10**30, 0.5, 1e308, float("nan"), "x", "os:abort", [], [[]], [[1]],
@@ -97,7 +97,7 @@ def test_specs_are_held_to_their_types_and_limits(tmp_path, monkeypatch, record_
     record_property("cases", number)
 
 
-def test_what_surrounds_the_tensors(tmp_path, monkeypatch, record_property, tiny_trained):
+def test_metadata_and_file_format_are_checked(tmp_path, monkeypatch, record_property, tiny_trained):
     monkeypatch.chdir(tmp_path)
     tensors, run = tiny_trained
     deep = "[" * 5000 + "]" * 5000
@@ -111,8 +111,8 @@ def test_what_surrounds_the_tensors(tmp_path, monkeypatch, record_property, tiny
         forge(tensors, run, changed)
         everywhere("checkpoint")
         number += 3
-    for held in ("", deep, "null", "3", "[]", '"x"', "{}"):
-        save_file(tensors, "forged.safetensors", metadata={"iclab": held})
+    for header in ("", deep, "null", "3", "[]", '"x"', "{}"):
+        save_file(tensors, "forged.safetensors", metadata={"iclab": header})
         everywhere("checkpoint")
         number += 3
     whole = (tmp_path / "forged.safetensors").read_bytes()
@@ -126,7 +126,7 @@ def test_what_surrounds_the_tensors(tmp_path, monkeypatch, record_property, tiny
     record_property("cases", number)
 
 
-def test_a_run_given_beside_a_checkpoint_is_held_to_it_too(tmp_path, monkeypatch, tiny_trained):
+def test_a_run_given_with_a_checkpoint_must_match_it(tmp_path, monkeypatch, tiny_trained):
     monkeypatch.chdir(tmp_path)
     tensors, run = tiny_trained
     forge(tensors, run)

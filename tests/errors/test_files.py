@@ -1,4 +1,4 @@
-"""Files that hold something else than they should: matrices, sweeps, constants."""
+"""Files with wrong contents: matrices, sweeps, constants."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BYTES = {
 
 
 def odd_files(folder):
-    """A folder, a pipe, a device, a file that is not there, and names that no file has."""
+    """A folder, a pipe, a device, a missing file, and impossible file names."""
     (folder / "folder").mkdir()
     os.mkfifo(folder / "pipe")
     return ["folder", "pipe", "/dev/zero", "/dev/null", "absent", "", "x" * 300, "a\0b", "\udcff", "folder/absent/x"]

@@ -1,4 +1,4 @@
-"""Every option of every command, with values that are not of its kind, out of range, or at the edge of it."""
+"""Every option of every command, with values of the wrong kind, out of range, or at the edge of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_OF_THE_KIND = {
     "TEXT": ("", "é", ":", "x:", ":x", "a:b:c", "builtins:exit", "os:abort", "sys:exit", "posix:abort", "numpy:nothing",
              "x" * 5000, UNREADABLE)}
 EDGE = ("0", "-0.0", "5e-324", "1e-308", "1e-200", "1e200", "1e308")
-THEIR_OWN = {"--help", "--out", "--resume", "--checkpoint", "--constants", "--matrices", "--store"}
+NOT_TRIED = {"--help", "--out", "--resume", "--checkpoint", "--constants", "--matrices", "--store"}
 """Options that name files, or have no value that is wrong for every command."""
 
 
@@ -31,14 +31,14 @@ def options(*command):
     text = io.StringIO()
     with contextlib.redirect_stdout(text), pytest.raises(SystemExit):
         main([*command, "--help"])
-    found = dict(re.findall(r"^ +(--[a-z][a-z.-]*) ([A-Z]+)", text.getvalue(), flags=re.MULTILINE))
-    assert len(found) >= 8, f"{command} has more options than {list(found)}"
-    return {name: kind for name, kind in found.items() if name not in THEIR_OWN}
+    kinds = dict(re.findall(r"^ +(--[a-z][a-z.-]*) ([A-Z]+)", text.getvalue(), flags=re.MULTILINE))
+    assert len(kinds) >= 8, f"{command} has more options than {list(kinds)}"
+    return {name: kind for name, kind in kinds.items() if name not in NOT_TRIED}
 
 
 @pytest.mark.parametrize("command", [("train",), ("eval", "m.safetensors"), ("theory",), ("theory", "--paper", "icl"),
                                      ("theory", "--paper", "cot"), ("chain",)], ids=" ".join)
-def test_a_value_of_another_kind_is_refused(command, tmp_path, monkeypatch, record_property, tiny_run):
+def test_a_value_of_the_wrong_kind_is_refused(command, tmp_path, monkeypatch, record_property, tiny_run):
     monkeypatch.chdir(tmp_path)
     if command[0] == "eval":
         save_checkpoint("m.safetensors", train(tiny_run))
@@ -96,7 +96,7 @@ LARGE = [
 ]
 
 
-def test_what_is_too_large_is_refused_before_it_is_made(tmp_path, monkeypatch, record_property, tiny_run):
+def test_sizes_too_large_are_refused_before_allocation(tmp_path, monkeypatch, record_property, tiny_run):
     monkeypatch.chdir(tmp_path)
     save_checkpoint("m.safetensors", train(tiny_run))
     monkeypatch.setenv("ICLAB_MEMORY", "24GiB")
@@ -141,7 +141,7 @@ def test_a_users_module_may_fail_in_any_way(tmp_path, monkeypatch, record_proper
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nallocating")],
                          ids=repr)
-def test_memory_that_runs_out_is_told_in_one_line(tmp_path, monkeypatch, error):
+def test_running_out_of_memory_is_reported_in_one_line(tmp_path, monkeypatch, error):
     def main(arguments):
         raise error
 

@@ -1,4 +1,4 @@
-"""What is written, and where: never in place of a device, a pipe or a link, never outside, and no traceback."""
+"""Where output is written: never over a device, a pipe or a link, never outside its folder, without tracebacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_pipe_is_not_replaced(tmp_path):
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
-def test_a_link_stays_and_leads_to_what_was_written(tmp_path):
+def test_a_link_is_kept_and_its_target_written(tmp_path):
     (tmp_path / "target").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "target")
     write_whole(tmp_path / "link", b"new")
@@ -33,7 +33,7 @@ def test_a_link_stays_and_leads_to_what_was_written(tmp_path):
 
 @pytest.mark.parametrize("name", ["../up", "/absolute", "a\\q", 'a"><script>', "a\0b", "a\udcffb", "", "a/b", None, 3])
 @pytest.mark.parametrize("make", [lambda name: Plot(name, "", "", "<svg", ""), lambda name: Table(name, "", (), [])])
-def test_a_picture_or_table_has_a_name_that_a_file_can_have(name, make):
+def test_plots_and_tables_need_valid_file_names(name, make):
     with pytest.raises(SpecError, match=r"name of the (plot|table) must be"):
         make(name)
 
@@ -57,13 +57,13 @@ def test_streams_that_fail_give_no_traceback(name, tmp_path):
     assert done.stdout.startswith(out)
 
 
-def test_a_name_that_no_file_can_have(tmp_path, monkeypatch):
+def test_an_impossible_file_name_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(["eval", "a" * 5000], "checkpoint 'a")
 
 
 @pytest.mark.parametrize("arguments", [["eval", "x", "--seed=--"], ["theory", "--accuracy=--"], ["train", "--out=--"],
                                        ["results", "s", "--limit=--"], ["chain", "--steps=--"]])
-def test_two_dashes_are_no_value(arguments, tmp_path, monkeypatch):
+def test_two_dashes_are_not_a_value(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(arguments, "must be a value, got '--'")

@@ -1,4 +1,4 @@
-"""Surroundings that could end the process: they are tried in one of their own."""
+"""Environments that could end the process, tried in a separate one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-m", "iclab.cli"]
     ("JAX_PLATFORMS", "nonsense", "JAX must be able to start, got JAX_PLATFORMS='nonsense'"),
     ("JAX_ENABLE_X64", "banana", "JAX must be able to start, got JAX_ENABLE_X64='banana'"),
 ], ids=lambda value: value[:14])
-def test_a_variable_with_which_jax_does_not_start(tmp_path, variable, value, message):
+def test_a_variable_that_keeps_jax_from_starting(tmp_path, variable, value, message):
     others = {name: text for name, text in os.environ.items() if not name.startswith("JAX_")}
     done = subprocess.run([*COMMAND, "notation"], capture_output=True, text=True, cwd=tmp_path, check=False,
                           env={**others, variable: value})
@@ -29,7 +29,7 @@ def test_a_variable_with_which_jax_does_not_start(tmp_path, variable, value, mes
     assert not list(tmp_path.iterdir())
 
 
-def test_bytes_that_are_no_text_are_printed(tmp_path, monkeypatch):
+def test_undecodable_bytes_are_printed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, "utf-8", errors="strict"))

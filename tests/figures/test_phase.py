@@ -12,8 +12,8 @@ from iclab.sweeps.results import Results
 from iclab.theory.mamba import promise
 
 
-def made(sweep, error):
-    """Results without the work: `error(trial)` stands for what was measured, None for a run that diverged."""
+def fake_results(sweep, error):
+    """Results without training: `error(trial)` is the measured error, None if the run diverged."""
     trials = sweep.trials()
     rows = []
     for trial in trials:
@@ -29,8 +29,8 @@ def swept():
     sweep = Sweep(base=base, test=attacked_prompts("flip", 0.6), seeds=3,
                   settings=[{"model.member": "mamba"}, {"model.member": "linear"}],
                   grid={"prompts.outlier_fraction": [0.0, 0.3, 0.6, 0.9], "prompts.outlier_scale": [1.0, 4.0, 8.0]})
-    return made(sweep, lambda t: None if (t.seed, t.run.prompts.outlier_scale) == (0, 8.0) else
-                t.run.prompts.outlier_fraction / 2 + t.seed / 100)
+    return fake_results(sweep, lambda t: None if (t.seed, t.run.prompts.outlier_scale) == (0, 8.0) else
+                        t.run.prompts.outlier_fraction / 2 + t.seed / 100)
 
 
 def test_numbers_and_line(swept):
@@ -53,7 +53,7 @@ def test_whole_numbers_as_an_axis_and_none_as_a_panel():
                   test={"outlier_fraction": 0.5, "outlier_scale": 6.0},
                   grid={"test.prompt_length": [10, 30, 50], "prompts.outlier_scale": [1.0, 2.0],
                         "training.clip_norm": ["none", 1.0]})
-    results = made(sweep, lambda t: 0.1 + t.seed / 100)
+    results = fake_results(sweep, lambda t: 0.1 + t.seed / 100)
     plot = phase_diagram(results, "test.prompt_length", "prompts.outlier_scale", panel="training.clip_norm",
                          theory="mamba")
     assert plot.csv.count("\n") == 1 + 3 * 2 * 2
@@ -80,7 +80,7 @@ def test_the_promise_is_that_of_the_theorems():
     ({"theory": "alchemy"}, "theory must be one of mamba or module:function"),
     ({"y": "prompts.outlier_fraction"}, "y must differ from x"),
 ])
-def test_what_cannot_be_drawn_is_said(swept, options, message):
-    asked = {"x": "prompts.outlier_fraction", "y": "prompts.outlier_scale", "panel": "model.member", **options}
+def test_what_cannot_be_drawn_is_refused(swept, options, message):
+    arguments = {"x": "prompts.outlier_fraction", "y": "prompts.outlier_scale", "panel": "model.member", **options}
     with pytest.raises(IclabError, match=message):
-        phase_diagram(swept, asked.pop("x"), asked.pop("y"), **asked)
+        phase_diagram(swept, arguments.pop("x"), arguments.pop("y"), **arguments)

@@ -36,11 +36,11 @@ def ends(plot):
     lambda: gate_figure("x", "", "", [Bars("", ALL_OR_NOTHING, ALL_OR_NOTHING, np.ones(2), "fit")]),
 ], ids=["errors", "panel", "heat", "gates"])
 def test_an_interval_of_a_fraction_stays_in_its_range(draw):
-    found = ends(draw())
-    assert found
-    assert all(0 <= low <= high <= 1 for low, high in found)
+    intervals = ends(draw())
+    assert intervals
+    assert all(0 <= low <= high <= 1 for low, high in intervals)
 
 
-def test_an_interval_of_what_has_no_range_is_students():
+def test_an_interval_without_a_known_range_is_students():
     plot = curve_figure("x", "", "", [Panel("", [1.0, 2.0], [Curve("mamba", ALL_OR_NOTHING)])], "x", "difference")
     assert ends(plot)[0][0] < 0

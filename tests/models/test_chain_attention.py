@@ -1,4 +1,4 @@
-"""Models that read chains: the paper's formula as a loop, empty columns, the position code; the gated family beside."""
+"""Models that read chains: the paper's formula as a loop, empty columns, the position code, the gated family."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_the_formula_values_and_gradients(float64, key_positions):
         np.testing.assert_allclose(seen.scores[0].sum(), 1.0, rtol=1e-9)
         for column, weight in weights.items():
             np.testing.assert_allclose(seen.scores[0, column], weight, rtol=1e-9)
-        theirs = jax.jit(jax.grad(lambda W, prompt=prompt: by_hand(W, prompt, key_positions)[0].sum()))(W)
-        np.testing.assert_allclose(gradient(W, prompt), theirs, rtol=1e-7, atol=1e-10)
+        expected_gradient = jax.jit(jax.grad(lambda W, prompt=prompt: by_hand(W, prompt, key_positions)[0].sum()))(W)
+        np.testing.assert_allclose(gradient(W, prompt), expected_gradient, rtol=1e-7, atol=1e-10)
 
 
-def test_start_is_normal_of_the_given_size():
+def test_initial_weights_are_normal_with_the_given_scale():
     W = ChainAttention(init_scale=0.01).init(jax.random.key(0), 30).W
     assert W.shape == (63, 63)
     assert float(W.std()) == pytest.approx(0.01, rel=0.05)
@@ -76,6 +76,6 @@ def test_the_gated_family_reads_chains_and_forgets_nothing_before_the_first_colu
         np.testing.assert_allclose(outputs[0], scores @ plain[:, D:2 * D], rtol=1e-9)
 
 
-def test_one_gate_a_channel_is_refused_for_chains():
+def test_one_gate_per_channel_is_refused_for_chains():
     with pytest.raises(SpecError, match="gate_per_channel must be false when the output is read in many channels"):
         GatedAttention(gate_per_channel=True, embedding=ChainEmbedding())

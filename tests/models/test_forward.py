@@ -1,4 +1,4 @@
-"""Columns are as wide as an embedding says; `forward`, which narrows or fills them, gives what `apply` gives."""
+"""Columns are as wide as an embedding says; `forward`, which cuts or pads them, returns what `apply` returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the family promises beside its equations."""
+"""Properties of the family beyond its equations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_gates_of_mamba_sum_to_less_than_one():
 
 
 def test_one_layer_needs_only_the_label_channels_gate():
-    shared, own = GatedAttention(), GatedAttention(gate_per_channel=True)
-    params = own.init(jax.random.key(2), 30)
+    shared, per_channel = GatedAttention(), GatedAttention(gate_per_channel=True)
+    params = per_channel.init(jax.random.key(2), 30)
     label_gate = params[0].gate._replace(w=params[0].gate.w[-1:])
     alone = (params[0]._replace(gate=label_gate),)
-    mine, theirs = forward(own, params, one_prompt())[0], forward(shared, alone, one_prompt())[0]
-    np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    output, expected = forward(per_channel, params, one_prompt())[0], forward(shared, alone, one_prompt())[0]
+    np.testing.assert_allclose(output, expected, rtol=1e-6)
 
 
 def test_the_linear_member_is_mamba_with_its_gate_at_one():

@@ -1,4 +1,4 @@
-"""The softmax Transformer: its formula, its start, what it trains."""
+"""The softmax Transformer: its formula, its initial weights, what it learns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_formula_values_and_gradients(float64):
         jax.grad(lambda p, c: by_hand(p, c, 8)[0]))
     for i in range(3):
         columns = MODEL.embedding.columns(jax.tree.map(lambda field, i=i: field[i], batch))
-        plain = columns[:, :13]  # without the zeros that fill the width up
+        plain = columns[:, :13]  # without the zeros that pad the width
         output, seen = apply(params, columns)
         expected, weights, hidden = formula(params, plain)
         np.testing.assert_allclose(output, expected, rtol=1e-10)
@@ -52,7 +52,7 @@ def test_the_formula_values_and_gradients(float64):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12)
 
 
-def test_the_start_is_the_papers():
+def test_the_initial_weights_are_the_papers():
     params = SoftmaxMLP(neurons=2000, init_scale=0.1).init(jax.random.key(0), 30)
     np.testing.assert_allclose(params.W_Q, 0.1 * np.diag([1.0] * 30 + [0.0] * 30), rtol=1e-6)
     np.testing.assert_array_equal(params.W_Q, params.W_K)

@@ -1,4 +1,4 @@
-"""The laboratory of the tests of entries."""
+"""The laboratory for the tests of entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every entry made small enough for a test, and what holds of all of them."""
+"""Every entry made small enough for a test, and what must hold for all of them."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def shrink(monkeypatch):
 
 
 DIFFERENCE = re.compile(r"excess|added|less that|less the|exponent|over the theorem")
-"""What an error may be part of without being one."""
+"""Marks of names that mention an error but are not error rates."""
 
 
 def errors_stay_in_range(plot):
-    """No interval of an error rate that a picture shows leaves [0, 1]; a panel of errors says so in its words."""
+    """No interval of an error rate in a plot leaves [0, 1]; panels of errors are recognised by their words."""
     for row in csv.DictReader(plot.csv.splitlines()):
         words = f"{plot.title} {plot.caption} {row.get('panel', '')}".lower()
         if re.search(r"\berrors?\b", words) and not re.search(r"hinge|norm|score|needs|needed|iterations", words):
@@ -95,7 +95,7 @@ def of_papers(*papers):
 
 
 def check_entry(entry, lab, monkeypatch):
-    """Run an entry, look at what it shows, and run it again, which must train nothing."""
+    """Run an entry, check what it shows, and run it again, which must train nothing."""
     outcome = entry.run(lab)
     assert outcome.shown
     assert outcome.paper
@@ -114,7 +114,7 @@ def check_entry(entry, lab, monkeypatch):
         raise AssertionError("trained again")
 
     monkeypatch.setattr("iclab.sweeps.store.train_many", no_training)
-    # The pictures have been looked at, and drawing them again takes long.
+    # The plots have been checked, and drawing them again takes long.
     monkeypatch.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
     assert entry.run(lab).measured == outcome.measured

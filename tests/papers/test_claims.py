@@ -25,8 +25,8 @@ def test_a_check_is_judged_by_its_whole_interval(interval, relation, threshold, 
 
 
 def claim(*verdicts):
-    made = {"holds": (0.1, 0.1, 0.1), "inconclusive": (0.1, 0.0, 0.3), "fails": (0.5, 0.4, 0.6)}
-    checks = [Check.of(v, Interval(*made[v]), "<", 0.2) for v in verdicts]
+    intervals = {"holds": (0.1, 0.1, 0.1), "inconclusive": (0.1, 0.0, 0.3), "fails": (0.5, 0.4, 0.6)}
+    checks = [Check.of(v, Interval(*intervals[v]), "<", 0.2) for v in verdicts]
     return Claim("a.b", "s", "p", checks, [], {}, [0], [], "quick")
 
 

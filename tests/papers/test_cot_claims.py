@@ -35,7 +35,7 @@ def failing(checks):
 
 
 def shuffled(models):
-    """The same models, whose keys of each step carry the code of the next."""
+    """The same models, with the keys of each step carrying the position code of the next."""
     def turned(params):
         W = np.array(params.W)
         W[-3:] = np.roll(W[-3:], 1, axis=0)
@@ -48,8 +48,8 @@ def shuffled(models):
 def models():
     run = a_run(STEPS, record_every=5)
     blind = replace(run, model=replace(run.model, key_positions=False))
-    found = train_many([one.seeded(seed) for one in (run, blind) for seed in range(4)], probe=inside)
-    good, bad = found[:4], found[4:]
+    trained = train_many([one.seeded(seed) for one in (run, blind) for seed in range(4)], probe=inside)
+    good, bad = trained[:4], trained[4:]
     return {"trained": good, "untrained": untrained(good), "without positions": bad,
             "positions shuffled": shuffled(good)}
 
@@ -70,9 +70,9 @@ def lab(models, tmp_path, monkeypatch):
     def of(kind, prompts=100):
         sizes = {"quick": Size(seeds=4, steps=STEPS, prompts=prompts)}
         monkeypatch.setattr("iclab.papers.cot.trained.SIZES", sizes)
-        made = Lab(Store(tmp_path / kind), "quick")
-        made.kind = kind
-        return made
+        new_lab = Lab(Store(tmp_path / kind), "quick")
+        new_lab.kind = kind
+        return new_lab
 
     return of
 
@@ -97,8 +97,8 @@ def test_dynamics(models):
 @pytest.mark.slow
 def test_examples(lab):
     def judged(kind, prompts):
-        mine = lab(kind, prompts)
-        return examples.checks(examples.measure(mine), examples.at_default(mine, examples.JUDGED))
+        kind_lab = lab(kind, prompts)
+        return examples.checks(examples.measure(kind_lab), examples.at_default(kind_lab, examples.JUDGED))
 
     good = judged("trained", 500)
     assert worst(good) == "holds", [check for check in good if check.verdict != "holds"]
@@ -115,9 +115,9 @@ def test_icl(lab, monkeypatch):
     monkeypatch.setattr(icl, "FRACTIONS", (0.1, 0.8))
     monkeypatch.setitem(examples.AXES, "quick", {"alpha'": (0.6, 0.8), "tau": (0.4, 0.5)})
     good = lab("trained", 400)
-    found, few = examples.measure(good), icl.few_matching(good)
-    assert worst(icl.checks(found, few)) == "holds"
-    assert any("untrained" in name for name in failing(icl.checks(found, {**few, "trained": few["untrained"]})))
+    by_axis, few = examples.measure(good), icl.few_matching(good)
+    assert worst(icl.checks(by_axis, few)) == "holds"
+    assert any("untrained" in name for name in failing(icl.checks(by_axis, {**few, "trained": few["untrained"]})))
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_condition1(lab, monkeypatch):
         assert any("CoT" in name for name in failing(condition1.checks(condition1.measure(lab(kind))))), kind
 
 
-def test_what_is_said_of_settings_that_never_reach_the_target():
+def test_the_text_for_settings_that_never_reach_the_target():
     assert "constant 0.60 is enough" in examples.enough({"tau": np.array([[0.5, 0.6]])})
     assert "1 of 2 settings and seeds never reached" in examples.enough({"tau": np.array([[np.nan, 0.6]])})
 
@@ -159,33 +159,33 @@ def test_iterations(models):
 
 def test_the_theorems_conditions_and_orders():
     run, test = a_run(10), default_test(prompt_length=20)
-    said = {condition.name: condition for condition in theorem3_conditions(run, test)}
+    conditions = {condition.name: condition for condition in theorem3_conditions(run, test)}
     assert [c.met for c in theorem2_conditions(run, test)] == [False, True, True, True]  # eta is 10, not below 1
-    assert said["Condition 1: the most likely answer of an example is the right one"].met
+    assert conditions["Condition 1: the most likely answer of an example is the right one"].met
     assert not theorem2_conditions(run, replace(test, prompt_length=21))[-1].met
     assert not theorem2_conditions(run, replace(test, noise_norm=0.8))[2].met
-    orders, found = prediction(test, 20), quality(test.transitions)
+    orders, test_quality = prediction(test, 20), quality(test.transitions)
     assert orders.cot == pytest.approx((0.8 * 0.5 * 0.8) ** -2 * np.log(20))
-    assert orders.icl == pytest.approx((0.8 * found.tau_o * found.rho_o) ** -2 * np.log(20))
+    assert orders.icl == pytest.approx((0.8 * test_quality.tau_o * test_quality.rho_o) ** -2 * np.log(20))
     without = default_test(transitions=same_steps(0.4, 0.1, condition_one=False))
     assert prediction(without, 20).icl == np.inf
     assert prediction(without, 20).winner == "CoT"
     assert prediction(replace(test, transitions=None), 20).winner == "neither"
 
 
-def test_compare_finds_who_wins_and_says_what_the_theorems_do_not_see():
-    """After an unsure first step the second brings the right outcome together with the third, not with its rival: the
-    answer is surer than the step."""
+def test_compare_finds_the_winner_and_notes_what_the_theorems_ignore():
+    """The first step is unreliable; the second maps its right outcome and the third likeliest to the same pattern, but
+    not its rival, so the answer is more reliable than the step."""
     first = np.full((4, 4), 0.02)
     for i in range(4):
         first[i, (i + 1) % 4], first[i, (i + 2) % 4], first[i, (i + 3) % 4] = 0.40, 0.36, 0.22
     second = np.full((4, 4), 0.02)
     second[range(4), [2, 3, 2, 3]] = 0.94
     small = {"examples": 12, "prompts": 300, "models": 4, "training_steps": 150}
-    found = compare_reasoning([first, second], **small)
-    assert (found.prediction.winner, found.winner) == ("ICL", "ICL")
-    assert found.icl.mean < found.cot_answer.mean
+    comparison = compare_reasoning([first, second], **small)
+    assert (comparison.prediction.winner, comparison.winner) == ("ICL", "ICL")
+    assert comparison.icl.mean < comparison.cot_answer.mean
     # From patterns 0 and 2 the right answer is 3, from 1 and 3 it is 2: 3 stays, and 2 is reached from itself.
-    assert any("training has no such step" in note for note in found.notes)
+    assert any("training has no such step" in note for note in comparison.notes)
     with pytest.raises(SpecError, match="models must be at least 2"):
         compare_reasoning(weak_step(0.5, 0.8), models=1)

@@ -1,4 +1,4 @@
-"""Entries: their list, and every one of the Mamba paper against its protocol, in the order that the paper states."""
+"""Entries: their list, every one of the Mamba paper against the protocol, and the order that the paper states."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from iclab.papers.mamba import robustness
 from iclab.sweeps.store import Store
 
 
-def test_every_entry_has_an_id_a_place_and_a_docstring():
-    found = all_entries()
-    assert {"mamba.fig2", "mamba.robust"} <= set(found)
-    for name, entry in found.items():
+def test_every_entry_has_an_id_a_kind_a_title_and_a_place():
+    entries = all_entries()
+    assert {"mamba.fig2", "mamba.robust"} <= set(entries)
+    for name, entry in entries.items():
         assert re.fullmatch(r"[a-z]+\.[a-z0-9_]+", name)
         assert entry.kind in ("figure", "table", "claim")
         assert entry.title

@@ -1,4 +1,4 @@
-"""The rules of the icl paper's claims: each passes what is sound and fails on the broken model that fits it."""
+"""The rules of the icl paper's claims: each passes sound results and fails on a suitable broken model."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def test_the_coefficient_sum(models):
     assert judged(model_errors([untrained(model) for model in models], tests, count=1000, seeds=SEEDS))[0] == "fails"
 
 
-def test_fewer_decisive_examples_ask_for_more_examples(models):
+def test_fewer_decisive_examples_require_more_examples(models):
     def errors_of(some):
         tests = [context.test_of("softmax", where, fraction, 5.0) for where in context.WHERE
                  for fraction in context.FRACTIONS["softmax"]]
-        found = context_errors(some, tests, context.LENGTHS["softmax"], count=500, seeds=SEEDS)
-        return dict(zip(context.WHERE, np.split(found, 2, axis=1), strict=True))
+        errors = context_errors(some, tests, context.LENGTHS["softmax"], count=500, seeds=SEEDS)
+        return dict(zip(context.WHERE, np.split(errors, 2, axis=1), strict=True))
 
     gpt2 = {where: np.linspace(0.5, 0.0, 4)[None, :, None] + np.zeros((4, 4, 4)) for where in context.WHERE}
     assert set(verdicts(context.checks(errors_of(models), gpt2))) == {"holds"}
@@ -85,9 +85,9 @@ def test_powers_of_alpha():
     losses = np.stack([0.4 / fraction / np.array(lengths) for fraction in alpha.SHORT["full"]])
 
     def judged(T, loss):
-        found = alpha.Found({(alpha.JUDGED, alpha.TARGET): np.tile(T, (4, 1))}, np.tile(loss, (4, 1, 1)),
-                            np.zeros((4, *loss.shape)), lengths, [])
-        return verdicts(alpha.checks(found, "full"))
+        results = alpha.Found({(alpha.JUDGED, alpha.TARGET): np.tile(T, (4, 1))}, np.tile(loss, (4, 1, 1)),
+                              np.zeros((4, *loss.shape)), lengths, [])
+        return verdicts(alpha.checks(results, "full"))
 
     assert set(judged(steps, losses)) == {"holds"}
     assert judged(np.full_like(steps, 100.0), np.tile(0.4 / np.array(lengths), (4, 1)))[2::2] == ["fails", "fails"]

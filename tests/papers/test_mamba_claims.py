@@ -1,4 +1,4 @@
-"""The rules of the Mamba paper's claims: each passes what is sound and fails on the broken model that fits it."""
+"""The rules of the Mamba paper's claims: each passes sound results and fails on a suitable broken model."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def verdicts(judged):
 
 
 def test_equation_3_holds_and_fails_with_another_gate():
-    found = np.array([eq3.differences(seed) for seed in (0, 1)])
-    assert verdicts(eq3.checks(found)) == ["holds", "holds"]
+    differences = np.array([eq3.differences(seed) for seed in (0, 1)])
+    assert verdicts(eq3.checks(differences)) == ["holds", "holds"]
     broken = np.array([[eq3.differences(seed, "mamba2_step")[0]] * 2 for seed in (0, 1)])
     assert "holds" not in verdicts(eq3.checks(broken))
 
@@ -91,7 +91,7 @@ def test_the_tolerated_fraction(trained_mamba):
         assert (length.tolerated(wrong)[:, 1] < 0.6).all()
 
 
-def test_the_context_that_is_needed(trained_mamba, trained_linear):
+def test_the_context_needed(trained_mamba, trained_linear):
     def counts(member, models):
         return context.needed_examples(context.LENGTHS[member], context.measure(models, SEEDS, member, 1000), 0.05)
 
@@ -150,7 +150,7 @@ def test_gates_filter_and_decay(trained_mamba):
     np.testing.assert_allclose(decay.at(3), [0.4, 0.32, 0.256])
 
 
-def test_positions_matter_to_a_gate_alone(deep):
+def test_positions_matter_only_with_a_gate(deep):
     tests = [attacked_prompts("flip", FRACTION, placement=place) for place in PLACEMENTS]
 
     def accuracies(models):
@@ -161,7 +161,7 @@ def test_positions_matter_to_a_gate_alone(deep):
     assert (sound[:, 1] > sound[:, 2]).all()
     assert "fails" not in verdicts(position.checks(sound, flat))
     assert verdicts(position.checks(sound, sound))[2] != "holds"  # a gate is not flat
-    # Not so an untrained one: its gate decays with distance already, and that is all that the order needs.
+    # An untrained model would not fail: its gate already decays with distance, which is all that the order needs.
     assert verdicts(position.checks(accuracies([ungated(m) for m in deep]), flat))[1] != "holds"
     assert "fails" in verdicts(position.checks(flat, flat))
 

@@ -40,10 +40,10 @@ def test_the_floor_is_the_number_of_the_spec(allowed):
 
 
 def test_a_trained_pair_is_not_failed(trained_mamba, linear_errors, allowed):
-    made = judged(trained_mamba, linear_errors, allowed)
+    checked = judged(trained_mamba, linear_errors, allowed)
     # Three thousand steps are fewer than the ten thousand of the claim: flip may be inconclusive, never failed.
-    assert "fails" not in [check.verdict for check in made]
-    assert made[-1].verdict == "holds"
+    assert "fails" not in [check.verdict for check in checked]
+    assert checked[-1].verdict == "holds"
 
 
 def test_an_untrained_mamba_fails(trained_mamba, linear_errors, allowed):
@@ -57,8 +57,8 @@ def test_mamba_with_its_gate_at_one_fails(trained_mamba, linear_errors, allowed)
         gate = GateParams(np.zeros((0, 31), np.float32), np.zeros(0, np.float32))
         return dataclasses.replace(trained, run=run, params=(trained.params[0]._replace(gate=gate),))
 
-    made = judged([ungated(t) for t in trained_mamba], linear_errors, allowed)
-    assert made[0].verdict == "fails"
+    checked = judged([ungated(t) for t in trained_mamba], linear_errors, allowed)
+    assert checked[0].verdict == "fails"
 
 
 def test_a_linear_transformer_that_does_not_break_fails_the_rule(trained_mamba, linear_errors, allowed):

@@ -1,4 +1,4 @@
-"""The rules of the selectors paper's claims: each passes what is sound and fails on the broken model that fits it."""
+"""The rules of the selectors paper's claims: each passes sound results and fails on a suitable broken model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def verdicts(judged):
 
 @pytest.fixture(scope="module")
 def models():
-    """Four seeds, trained briefly; recorded seldom."""
+    """Four seeds, trained briefly and recorded rarely."""
     run = a_run(400)
     run = replace(run, training=replace(run.training, record_every=200))
     return train_many([run.seeded(seed) for seed in SEEDS], probe=inside)

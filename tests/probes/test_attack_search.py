@@ -13,23 +13,23 @@ EFFORT = {"steps": 12, "starts": 2, "searched": 128, "count": 2000}
 
 
 def test_a_reversed_outlier_opens_the_gate(trained_mamba, trained_linear):
-    found = worst_attack(trained_mamba[0], TEST, Budget(6.0), **EFFORT)
-    assert found.error > 0.9 > 0.1 > measure_error(trained_mamba[0], TEST, count=2000).error
-    assert found.coefficient_sum < 0.1
-    assert (found.rule, found.placement) == ("flip", "close")
-    assert found.norm <= 6.0 + 1e-4
+    worst = worst_attack(trained_mamba[0], TEST, Budget(6.0), **EFFORT)
+    assert worst.error > 0.9 > 0.1 > measure_error(trained_mamba[0], TEST, count=2000).error
+    assert worst.coefficient_sum < 0.1
+    assert (worst.rule, worst.placement) == ("flip", "close")
+    assert worst.norm <= 6.0 + 1e-4
     v = TEST.outliers()
-    np.testing.assert_allclose(found.vector @ v.T @ v, found.vector, atol=1e-4)
+    np.testing.assert_allclose(worst.vector @ v.T @ v, worst.vector, atol=1e-4)
     assert worst_attack(trained_linear[0], TEST, Budget(6.0), **EFFORT).error < 0.2
 
 
 def test_the_error_is_that_of_the_same_attack_written_as_prompts(trained_mamba):
-    found = worst_attack(trained_mamba[0], TEST, Budget(6.0, 2.0), **EFFORT)
-    row = tuple(float(c) for c in TEST.outliers() @ found.vector)
-    spec = replace(TEST, outlier_mixtures=(row,) * 3, outlier_scale=found.norm, label_rule=found.rule,
-                   placement=found.placement)
-    assert found.error == pytest.approx(measure_error(trained_mamba[0], spec, count=4000).error, abs=0.04)
-    assert attack_error(trained_mamba[0], replace(TEST, outlier_fraction=0.02), found, count=2000) < found.error
+    worst = worst_attack(trained_mamba[0], TEST, Budget(6.0, 2.0), **EFFORT)
+    row = tuple(float(c) for c in TEST.outliers() @ worst.vector)
+    spec = replace(TEST, outlier_mixtures=(row,) * 3, outlier_scale=worst.norm, label_rule=worst.rule,
+                   placement=worst.placement)
+    assert worst.error == pytest.approx(measure_error(trained_mamba[0], spec, count=4000).error, abs=0.04)
+    assert attack_error(trained_mamba[0], replace(TEST, outlier_fraction=0.02), worst, count=2000) < worst.error
 
 
 def test_limits_are_kept(trained_mamba):

@@ -1,4 +1,4 @@
-"""Pruning takes away what it says, for every model with an MLP."""
+"""Pruning removes the neurons it names, for every model with an MLP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_which_neurons_stay():
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_a_pruned_neuron_says_nothing(model):
+def test_a_pruned_neuron_has_no_effect(model):
     whole = untrained(model)
     norms, batch = neuron_norms(whole), PROMPTS.sample(0, 5)
     np.testing.assert_allclose(prune(whole, 0.0).predict(batch), whole.predict(batch), rtol=1e-6)

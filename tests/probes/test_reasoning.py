@@ -21,7 +21,7 @@ MODEL = ChainAttention()
 
 
 def a_model(scale=1.0, seed=0):
-    """Random weights that lean towards equal steps and patterns."""
+    """Random weights that favour columns of the same step and pattern."""
     W = np.random.default_rng(seed).normal(size=(2 * D + K, 2 * D + K)) * 0.3 * scale
     return ChainParams(W + scale * np.diag([2.0] * D + [0.0] * D + [3.0] * K))
 
@@ -33,19 +33,19 @@ def attention_by_hand(W, columns, query):
 
 
 def columns_of(prompt, examples, direct=False):
-    """The last examples as columns of the paper; for ICL input and last output, and zeros."""
-    made, first = [], len(prompt.x) - 1 - examples * K
+    """The last examples as the paper's columns; for ICL, inputs with last outputs, and zeros."""
+    columns, first = [], len(prompt.x) - 1 - examples * K
     for i in range(first, len(prompt.x) - 1):
         x, y, code = prompt.x[i], prompt.y[i], np.eye(K)[prompt.step[i]]
         if direct:
             x, y = (x, prompt.y[i + K - 1]) if prompt.step[i] == 0 else (0 * x, 0 * y)
-        made.append(np.concatenate([x, y, code]))
-    return made
+        columns.append(np.concatenate([x, y, code]))
+    return columns
 
 
 def algorithm_2(W, prompt, vectors, examples):
-    """Answers and attention by kind, a step at a time."""
-    columns, said, query, masses = columns_of(prompt, examples), [prompt.truth.chain[0]], prompt.x[-1], []
+    """Answers and attention by kind of column, step by step."""
+    columns, chain, query, masses = columns_of(prompt, examples), [prompt.truth.chain[0]], prompt.x[-1], []
     first = len(prompt.x) - 1 - examples * K
     kinds = [(prompt.step[i], prompt.truth.pattern[i]) for i in range(first, len(prompt.x) - 1)]
     for k in range(K):
@@ -54,26 +54,26 @@ def algorithm_2(W, prompt, vectors, examples):
         answer = min(range(len(vectors)), key=lambda u, output=output: ((output - vectors[u]) ** 2).sum())
         mass = np.zeros(4)
         for w, (step, pattern) in zip(weights, kinds, strict=True):
-            mass[2 * (step != k) + (pattern != said[-1])] += w
+            mass[2 * (step != k) + (pattern != chain[-1])] += w
         masses.append(mass)
         columns.append(np.concatenate([query, vectors[answer], np.eye(K)[k]]))
-        kinds.append((k, said[-1]))
-        said.append(answer)
+        kinds.append((k, chain[-1]))
+        chain.append(answer)
         query = vectors[answer]
-    return said[1:], masses
+    return chain[1:], masses
 
 
 def test_a_chain_of_thought_is_algorithm_2(float64):
     params, vectors = a_model(), np.asarray(TEST.pattern_vectors())
     batch = TEST.sample(0, 12)
     think = jax.jit(jax.vmap(lambda prompt: chain_of_thought(MODEL, params, prompt, jnp.asarray(vectors), LENGTHS)))
-    found, seen = think(batch), set()
+    thoughts, seen = think(batch), set()
     for i in range(12):
         prompt = jax.tree.map(lambda field, i=i: np.asarray(field[i]), batch)
         for j, examples in enumerate(LENGTHS):
             answers, masses = algorithm_2(params.W, prompt, vectors, examples)
-            assert found.answers[i, j].tolist() == answers
-            np.testing.assert_allclose(found.mass[i, j], masses, rtol=1e-9, atol=1e-12)
+            assert thoughts.answers[i, j].tolist() == answers
+            np.testing.assert_allclose(thoughts.mass[i, j], masses, rtol=1e-9, atol=1e-12)
             seen.add(tuple(answers))
     assert len(seen) > 4
 
@@ -81,14 +81,14 @@ def test_a_chain_of_thought_is_algorithm_2(float64):
 def test_at_once_sees_inputs_and_last_outputs_only(float64):
     params, vectors = a_model(), np.asarray(TEST.pattern_vectors())
     batch = TEST.sample(1, 12)
-    found = jax.jit(jax.vmap(lambda prompt: at_once(MODEL, params, prompt, jnp.asarray(vectors), LENGTHS)))(batch)
+    answers = jax.jit(jax.vmap(lambda prompt: at_once(MODEL, params, prompt, jnp.asarray(vectors), LENGTHS)))(batch)
     for i in range(12):
         prompt = jax.tree.map(lambda field, i=i: np.asarray(field[i]), batch)
         for j, examples in enumerate(LENGTHS):
             columns = columns_of(prompt, examples, direct=True)
             weights = attention_by_hand(params.W, columns, np.concatenate([prompt.x[-1], np.zeros(D), np.eye(K)[0]]))
             output = sum(w * column[D:2 * D] for w, column in zip(weights, columns, strict=True))
-            assert int(found[i, j]) == int(np.argmax(vectors @ output))
+            assert int(answers[i, j]) == int(np.argmax(vectors @ output))
 
 
 def test_the_vote_counts_matching_columns():
@@ -97,19 +97,19 @@ def test_the_vote_counts_matching_columns():
     for i in range(30):
         pattern, answer = (field[i][:-1].reshape(-1, K) for field in (batch.truth.pattern, batch.truth.answer))
         for j, examples in enumerate(LENGTHS):
-            def most(before, after, here, examples=examples):
-                counts = [sum((before[-examples:] == here) & (after[-examples:] == u)) for u in range(4)]
+            def most(before, after, current, examples=examples):
+                counts = [sum((before[-examples:] == current) & (after[-examples:] == u)) for u in range(4)]
                 return int(np.argmax(counts))
 
-            here = batch.truth.chain[i][0]
-            assert int(direct[i, j]) == most(pattern[:, 0], answer[:, -1], here)
+            current = batch.truth.chain[i][0]
+            assert int(direct[i, j]) == most(pattern[:, 0], answer[:, -1], current)
             for k in range(K):
-                here = most(pattern[:, k], answer[:, k], here)
-                assert int(steps[i, j, k]) == here
+                current = most(pattern[:, k], answer[:, k], current)
+                assert int(steps[i, j, k]) == current
 
 
 def test_reason_decodes_a_whole_batch():
-    """In parts, the last of them overlapping: the answers of one prompt are those of the loop."""
+    """A batch is decoded in parts, the last overlapping; the answers are those of single prompts."""
     trained = SimpleNamespace(run=SimpleNamespace(model=MODEL), params=jax.tree.map(np.float32, a_model()))
     prompts, vectors = TEST.sample(3, 120), TEST.pattern_vectors()
     alone = jax.jit(jax.vmap(lambda p: chain_of_thought(MODEL, trained.params, p, vectors, (5,)).answers[0]))(prompts)
@@ -119,13 +119,13 @@ def test_reason_decodes_a_whole_batch():
 
 
 def test_errors_are_those_of_the_answers():
-    """Sharp weights on exact examples never err when an example matches; the vote neither."""
+    """Sharp weights on exact examples never err when an example matches, nor does the vote."""
     exact = replace(TEST, matching_fraction=1.0, transitions=exact_transitions(K, 4))
     trained = SimpleNamespace(run=SimpleNamespace(model=MODEL, prompts=TRAINING, init_seed=0),
                               params=ChainParams(np.diag([9.0] * D + [0.0] * D + [30.0] * K).astype("f")))
-    found = chain_errors([trained], [exact], LENGTHS, count=100)
-    assert found.steps.shape == (1, 1, 2, K)
-    for part in found:
+    right = chain_errors([trained], [exact], LENGTHS, count=100)
+    assert right.steps.shape == (1, 1, 2, K)
+    for part in right:
         np.testing.assert_array_equal(part, 0)
     blind = SimpleNamespace(run=trained.run, params=ChainParams(np.zeros((2 * D + K, 2 * D + K), "f")))
     wrong = chain_errors([blind], [TEST], LENGTHS, count=100)
@@ -138,13 +138,14 @@ def test_bad_tests_are_refused():
     model = SimpleNamespace(run=SimpleNamespace(model=MODEL, prompts=TRAINING, init_seed=0), params=a_model())
     longer = chain_test(Chain(dimension=D, patterns=6, prompt_length=5, reasoning_steps=4))
     wider = chain_test(Chain(dimension=8, patterns=6, prompt_length=5))
-    for tests, lengths, said in (([TEST], [6], r"lengths must lie in \[1, 5\], got \[6\]"),
-                                 ([TRAINING], [2], "partly_solved must be false in a test, got True"),
-                                 ([longer], [2], "reasoning_steps must be those of the model, 3, got 4"),
-                                 ([wider], [2], "dimension must be that of the model, 9, got 8"),
-                                 ([Classification()], [2], "test must be chain prompts, got 'Classification'"),
-                                 ([], [2], "tests must be at least one"), ([TEST], [], "lengths must be at least one")):
-        with pytest.raises(SpecError, match=said):
+    for tests, lengths, message in (([TEST], [6], r"lengths must lie in \[1, 5\], got \[6\]"),
+                                    ([TRAINING], [2], "partly_solved must be false in a test, got True"),
+                                    ([longer], [2], "reasoning_steps must be those of the model, 3, got 4"),
+                                    ([wider], [2], "dimension must be that of the model, 9, got 8"),
+                                    ([Classification()], [2], "test must be chain prompts, got 'Classification'"),
+                                    ([], [2], "tests must be at least one"),
+                                    ([TEST], [], "lengths must be at least one")):
+        with pytest.raises(SpecError, match=message):
             chain_errors([model], tests, lengths)
     vectors = TEST.pattern_vectors()
     with pytest.raises(SpecError, match="prompts must be of a test"):

@@ -34,8 +34,8 @@ def enumerated(spec, prompt, knows_rule):
                 else:
                     chance *= 0.5
             else:
-                said = {"flip": 0.5, "target": float(y == 1), "random": 0.5}[spec.label_rule]
-                chance *= (1 - alpha) / others * (said if outlier and knows_rule else 0.5)
+                label_chance = {"flip": 0.5, "target": float(y == 1), "random": 0.5}[spec.label_rule]
+                chance *= (1 - alpha) / others * (label_chance if outlier and knows_rule else 0.5)
         weight[1 if query == a else -1] += chance
     return np.log(max(weight[1], 1e-300)) - np.log(max(weight[-1], 1e-300))
 
@@ -67,7 +67,7 @@ def test_bayes_reaches_the_floor_and_no_further(decisive, outlier, length):
         assert rate.low <= floor
 
 
-def test_who_knows_the_rule_goes_below_the_floor():
+def test_knowing_the_rule_beats_the_floor():
     spec = Classification(outlier_fraction=0.8, label_rule="flip")
-    told = measure_error(bayes_predictor(spec, knows_rule=True), spec, count=5000)
-    assert told.high < information_floor(spec)
+    rate = measure_error(bayes_predictor(spec, knows_rule=True), spec, count=5000)
+    assert rate.high < information_floor(spec)

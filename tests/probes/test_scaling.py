@@ -20,9 +20,9 @@ def test_the_step_at_which_a_loss_is_reached():
 def test_an_exponent_and_its_interval():
     x, random = (1.0, 2.0, 4.0, 8.0), np.random.default_rng(0)
     counts = 5 * np.array(x) ** -1.5 * np.exp(0.05 * random.standard_normal((8, 4)))
-    found = exponent(x, counts)
-    assert found.low < -1.5 < found.high
-    assert found.high - found.low < 0.1
+    interval = exponent(x, counts)
+    assert interval.low < -1.5 < interval.high
+    assert interval.high - interval.low < 0.1
     assert np.isnan(exponent(x, np.full((3, 4), np.nan)).mean)
 
 

@@ -1,4 +1,4 @@
-"""Chain prompts are made of their truth: the task, the noise, the errors, the balance of a batch."""
+"""Chain prompts match their truth: the task, the noise, the errors, the balance of a batch."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def batch():
     return TRAINING.sample(0, 4 * M * K).numpy()
 
 
-def test_every_query_input_is_asked_equally_often_at_every_step(batch):
-    asked = [(int(pattern[-1]), int(step[-1])) for pattern, step in zip(batch.truth.pattern, batch.step, strict=True)]
-    assert sorted(asked) == sorted([(m, k) for m in range(M) for k in range(K)] * 4)
+def test_every_query_input_occurs_equally_often_at_every_step(batch):
+    queries = [(int(pattern[-1]), int(step[-1])) for pattern, step in zip(batch.truth.pattern, batch.step, strict=True)]
+    assert sorted(queries) == sorted([(m, k) for m in range(M) for k in range(K)] * 4)
 
 
 def test_columns_follow_the_task(batch):
-    """Step 1 goes one place on in the order of the task; step k goes k."""
+    """Step k moves k places forward in the order of the task."""
     for i in range(len(batch.x)):
         shown = batch.step[i] >= 0
         pattern, answer, step = (field[i][shown] for field in (batch.truth.pattern, batch.truth.answer, batch.step))
@@ -36,9 +36,9 @@ def test_columns_follow_the_task(batch):
         assert (step == np.arange(len(step)) % K).all()
         steps = {(p, s): a for p, a, s in zip(pattern[:-1], answer[:-1], step[:-1], strict=True)}
         for p, a, s in zip(pattern[:-1], answer[:-1], step[:-1], strict=True):
-            assert steps[p, s] == a  # one task a prompt
+            assert steps[p, s] == a  # one task per prompt
         assert len({(a, s) for (_, s), a in steps.items()}) == len(steps)  # steps are permutations
-        # f_2 goes two places on: it is f_1 twice, wherever the prompt shows all three.
+        # f_2 moves two places forward: it is f_1 applied twice, wherever the prompt shows all three steps.
         for (p, s), a in steps.items():
             if s == 1 and (p, 0) in steps and (steps[p, 0], 0) in steps:
                 assert a == steps[steps[p, 0], 0]
@@ -56,7 +56,7 @@ def test_vectors_are_those_of_the_patterns(batch):
     np.testing.assert_array_equal(batch.y, y[batch.truth.answer])
 
 
-def test_so_many_examples_start_at_the_querys_pattern():
+def test_the_matching_fraction_of_examples_starts_at_the_querys_pattern():
     prompts = replace(TRAINING, matching_fraction=0.3).sample(1, 2000).numpy()
     first = np.stack([prompts.truth.pattern[i][prompts.step[i] == 0][:EXAMPLES] for i in range(2000)])
     share = (first == prompts.truth.chain[:, :1]).mean()
@@ -73,7 +73,7 @@ def test_test_patterns_are_orthonormal_in_the_span_and_noise_is_orthogonal_to_th
     np.testing.assert_allclose(np.linalg.norm(noise, axis=2), 0.3, rtol=1e-4)
     np.testing.assert_allclose(prompts.x[:, -1], vectors[prompts.truth.chain[:, 0]], atol=1e-5)  # the query is clean
     x, y = (field[:, :-1].reshape(40, EXAMPLES, K, 12) for field in (prompts.x, prompts.y))
-    np.testing.assert_array_equal(x[:, :, 1:], y[:, :, :-1])  # an output is the next input, noise and all
+    np.testing.assert_array_equal(x[:, :, 1:], y[:, :, :-1])  # an output is the next input, including its noise
     assert np.abs(noise.reshape(-1, 12) @ noise[0, 0]).max() < 0.09 * (1 + 1e-4)
     assert len(np.unique(np.round(noise.reshape(-1, 12), 4), axis=0)) > 100
 
@@ -81,16 +81,16 @@ def test_test_patterns_are_orthonormal_in_the_span_and_noise_is_orthogonal_to_th
 def test_partly_solved_prompts_carry_noise_too():
     noisy = replace(TRAINING, noise_norm=0.3).sample(0, 21).numpy()
     shown = noisy.step >= 0
-    own = np.arange(noisy.step.shape[1]) >= noisy.step.shape[1] - 1 - noisy.step[:, -1:]
+    of_query = np.arange(noisy.step.shape[1]) >= noisy.step.shape[1] - 1 - noisy.step[:, -1:]
     length = np.linalg.norm(noisy.x[..., M:], axis=2)
-    np.testing.assert_allclose(length[shown & ~own], 0.3, rtol=1e-5)
-    assert (length[own] == 0).all()
+    np.testing.assert_allclose(length[shown & ~of_query], 0.3, rtol=1e-5)
+    assert (length[of_query] == 0).all()
     assert (noisy.x[~shown] == 0).all()
     assert (noisy.y[~shown] == 0).all()
 
 
 def test_examples_go_wrong_by_their_matrices():
-    """Matrices without symmetry: how often chains from each place take the right step, and which one."""
+    """Asymmetric matrices: how often chains from each place take the right step, and which step that is."""
     A = np.random.default_rng(3).dirichlet(np.full(4, 0.8), size=(3, 4))
     A[:, range(4), [1, 2, 3, 0]] += 1.0
     A /= A.sum(axis=2, keepdims=True)
@@ -98,29 +98,29 @@ def test_examples_go_wrong_by_their_matrices():
     size = 4000
     prompts = test.sample(5, size).numpy()
     tables = [field[:, :-1].reshape(size, 20, K) for field in (prompts.truth.pattern, prompts.truth.answer)]
-    start = np.arange(size) // (size // 4)  # places are asked in turn
+    start = np.arange(size) // (size // 4)  # queries start at each place in turn
     matching = tables[0][:, :, 0] == prompts.truth.chain[:, :1]
     assert matching.mean() == pytest.approx(0.8, abs=0.01)
     for place in range(4):
-        here, at = place, (start == place)[:, None] & matching
+        current, at = place, (start == place)[:, None] & matching
         for k in range(K):
-            target = int(A[k, here].argmax())
+            target = int(A[k, current].argmax())
             right = tables[1][:, :, k] == prompts.truth.chain[:, k + 1][:, None]
-            expected = A[k, here, target]
+            expected = A[k, current, target]
             assert right[at].mean() == pytest.approx(expected, abs=5 * np.sqrt(0.25 / at.sum()))
-            at, here = at & right, target
+            at, current = at & right, target
 
 
 def test_training_prompts_with_errors_start_at_every_place():
-    """Exact from place 0, unsure from all others: a query that always started there would see no error."""
+    """Exact from place 0, unsure from all others: a query that always started at place 0 would see no error."""
     A = np.full((3, 4, 4), 0.2)
     A[:, range(4), [1, 2, 3, 0]] = 0.4
     A[0, 0] = np.eye(4)[1]
     unsure = Chain(dimension=9, patterns=4, prompt_length=20, matching_fraction=0.9, transitions=A)
-    made = unsure.sample(0, 1200).numpy()
-    first, matching = made.step == 0, made.truth.pattern == made.truth.chain[:, :1]
-    first[:, -3:] = False  # the query's own
-    right = (made.truth.answer == made.truth.chain[:, 1:2])[first & matching]
+    prompts = unsure.sample(0, 1200).numpy()
+    first, matching = prompts.step == 0, prompts.truth.pattern == prompts.truth.chain[:, :1]
+    first[:, -3:] = False  # the query's columns
+    right = (prompts.truth.answer == prompts.truth.chain[:, 1:2])[first & matching]
     assert right.mean() == pytest.approx((1.0 + 3 * 0.4) / 4, abs=0.03)
 
 
@@ -146,7 +146,7 @@ def test_matrices_may_have_more_steps_than_patterns():
         Chain(pattern_mixtures=3)
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"patterns": 31}, "patterns must be at most dimension = 30, got 31"),
     ({"reasoning_steps": 20}, "reasoning_steps must be below patterns = 20"),
     ({"matching_fraction": 0.0}, r"matching_fraction must be in \(0, 1\], got 0.0"),
@@ -155,8 +155,8 @@ def test_matrices_may_have_more_steps_than_patterns():
     ({"patterns": 2, "reasoning_steps": 1, "pattern_mixtures": ((1.0, 0.0), (1.0, 0.0))}, "be orthonormal"),
     ({"patterns": 30, "noise_norm": 0.2}, "noise_norm must be none when there are as many patterns as dimensions"),
 ])
-def test_bad_fields_are_named(changes, said):
-    with pytest.raises(SpecError, match=said):
+def test_bad_fields_are_named(changes, message):
+    with pytest.raises(SpecError, match=message):
         Chain(**changes)
 
 

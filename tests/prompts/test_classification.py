@@ -33,7 +33,7 @@ def specs(draw_):
 
 
 @given(specs(), st.integers(0, 1000))
-def test_inputs_are_made_of_their_truth(spec, seed):
+def test_inputs_match_their_truth(spec, seed):
     prompts = draw(spec, 8, seed)
     basis = pattern_basis(spec.dimension, spec.rotation_seed, None)
     code = prompts.x if basis is None else prompts.x @ basis.T
@@ -87,7 +87,7 @@ def test_every_task_is_equally_likely():
     assert abs(seen - 200).max() < 5 * np.sqrt(200)
 
 
-def test_fractions_are_those_asked_for():
+def test_fractions_are_the_requested_ones():
     prompts = draw(replace(BASE, outlier_fraction=0.3, decisive_fraction=0.7), 5000)
     context = prompts.truth.pattern[:, :-1]
     decisive = (context == prompts.truth.task[:, :1]) | (context == prompts.truth.task[:, 1:])

@@ -33,8 +33,9 @@ KNOWN = [
 
 @pytest.mark.parametrize(("counter", "key", "rounds", "words"), KNOWN)
 def test_threefry_gives_the_published_words(counter, key, rounds, words):
-    made = threefry(Key(jnp.uint32(key[0]), jnp.uint32(key[1])), jnp.uint32(counter[0]), jnp.uint32(counter[1]), rounds)
-    assert tuple(int(word) for word in made) == words
+    drawn = threefry(Key(jnp.uint32(key[0]), jnp.uint32(key[1])), jnp.uint32(counter[0]), jnp.uint32(counter[1]),
+                     rounds)
+    assert tuple(int(word) for word in drawn) == words
 
 
 def test_words_are_uniform_and_uncorrelated():
@@ -64,8 +65,8 @@ def test_uniform_stays_inside_the_open_interval():
 
 def test_fold_separates_numbers_and_streams():
     key = as_key(5)
-    made = {tuple(int(w) for w in fold(key, number, stream)) for number in range(20) for stream in range(3)}
-    assert len(made) == 60
+    folded = {tuple(int(w) for w in fold(key, number, stream)) for number in range(20) for stream in range(3)}
+    assert len(folded) == 60
 
 
 def test_folding_many_numbers_equals_folding_each():
@@ -77,8 +78,8 @@ def test_folding_many_numbers_equals_folding_each():
 
 def test_folding_is_that_of_jax():
     ours = fold(as_key(7), 5, 2)
-    theirs = jax.random.key_data(jax.random.fold_in(jax.random.fold_in(jax.random.key(7), 2), 5))
-    assert [int(word) for word in ours] == theirs.tolist()
+    expected = jax.random.key_data(jax.random.fold_in(jax.random.fold_in(jax.random.key(7), 2), 5))
+    assert [int(word) for word in ours] == expected.tolist()
 
 
 def test_a_jax_key_is_accepted():

@@ -15,7 +15,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 @contextmanager
 def chromium() -> Iterator[Any]:
     """The browser."""
-    program = next((found for found in map(shutil.which, NAMES) if found), None)
+    program = next((path for path in map(shutil.which, NAMES) if path), None)
     if program is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
     api = pytest.importorskip("playwright.sync_api", reason="the browser extra is not installed (playwright)")

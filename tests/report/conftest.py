@@ -17,26 +17,26 @@ def models():
 
 @pytest.fixture(scope="session")
 def path(models, tmp_path_factory):
-    made = tmp_path_factory.mktemp("playground") / "playground.html"
-    made.write_text(render(models))
-    return made
+    file = tmp_path_factory.mktemp("playground") / "playground.html"
+    file.write_text(render(models))
+    return file
 
 
 @pytest.fixture(scope="session")
 def browser():
-    with chromium() as found:
-        yield found
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
 def one_page(browser, path):
-    with opened(browser, path) as found:
-        yield found
+    with opened(browser, path) as opened_page:
+        yield opened_page
 
 
 @pytest.fixture
 def page(one_page):
-    """The page, as it is without a link; nothing may have gone wrong in it when a test is over."""
+    """The page in its default state; a test must leave no complaints in it."""
     go(one_page, "#poison")
     yield one_page
     assert one_page.complaints == []
@@ -44,7 +44,7 @@ def page(one_page):
 
 @pytest.fixture
 def looks(page):
-    """Change the size of the window and the colours; afterwards all is as before."""
+    """Change the size of the window and the colour scheme; both are restored after the test."""
     def look(width, scheme):
         page.set_viewport_size({"width": width, "height": 844})
         page.emulate_media(color_scheme=scheme)

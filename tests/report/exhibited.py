@@ -24,11 +24,11 @@ from iclab.training.sgd import begin
 from iclab.training.trained import named
 
 SOURCES = Path(__file__).parents[2] / "playground"
-"""Of the page's program."""
+"""Sources of the page's program."""
 
 
 def random_models() -> list[Trained]:
-    """Every exhibit, with weights that no training made: enough to compare two programs that read them."""
+    """Every exhibit with random weights: enough to compare two programs that read them."""
     return [_random(exhibit, np.random.default_rng(i)) for i, exhibit in enumerate(exhibits())]
 
 
@@ -45,14 +45,14 @@ def _random(exhibit: Exhibit, rng: np.random.Generator) -> Trained:
 
 
 def ask(page: Any, function: str, *arguments: Any) -> Any:
-    """Call a function in the page. As texts: a value of its own for every number would take minutes."""
+    """Call a function in the page. Values go as JSON text: passing every number separately would take minutes."""
     return json.loads(page.evaluate(f"text => JSON.stringify(({function})(...JSON.parse(text)))",
                                     json.dumps(arguments)))
 
 
-def close(found: Any, expected: Any, scale: float = 1.0) -> None:
+def close(actual: Any, expected: Any, scale: float = 1.0) -> None:
     """Equal to 1e-5."""
-    np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=0, atol=1e-5 * scale)
+    np.testing.assert_allclose(np.asarray(actual, float), np.asarray(expected, float), rtol=0, atol=1e-5 * scale)
 
 
 def as_columns(run: Run, drawn: Any) -> tuple[int, list[list[float]]]:
@@ -69,7 +69,7 @@ def _read(model: Any, params: Any, prompts: Any) -> Any:
 
 
 def in_python(model: Any, params: Any, prompts: Any, precise: bool = True) -> Any:
-    """Outputs and intermediates of a batch, in double precision: what the weights say, not how it was rounded."""
+    """Outputs and intermediates of a batch, by default in double precision, so that rounding does not matter."""
     if precise:
         params, prompts = doubled(params), doubled(prompts)
     with jax.enable_x64(precise):
@@ -92,15 +92,15 @@ def compare_gated(page: Any, number: int, trained: Trained, step: int, prompts: 
                 { width, count: values.length / width, values: new Float64Array(values) });
             return [found.output, [...found.scores], [...found.gates], [...found.votes]]; }); }""",
                number, exhibits()[number].steps.index(step), *as_columns(trained.run, drawn))
-    for found, expected in zip(list(zip(*read, strict=True))[:3], (outputs, seen.scores[:, 0], seen.gates[:, 0]),
-                               strict=True):
-        # Python's single precision is good to so many digits of the largest number.
-        close(found, expected, 1.0 if precise else max(1.0, float(np.abs(expected).max())))
+    for actual, expected in zip(list(zip(*read, strict=True))[:3], (outputs, seen.scores[:, 0], seen.gates[:, 0]),
+                                strict=True):
+        # In single precision Python's rounding errors are relative to the largest number.
+        close(actual, expected, 1.0 if precise else max(1.0, float(np.abs(expected).max())))
     close([sum(one[3]) for one in read], [one[0] for one in read])
 
 
 def compare_softmax(page: Any, number: int, trained: Trained, step: int, prompts: int) -> None:
-    """The same of a softmax Transformer: outputs, attention, neurons, and outputs with every third neuron left."""
+    """The same for a softmax Transformer: outputs, attention, neurons, and outputs with only every third neuron."""
     test = out_of_domain(0.6, 0.5)
     drawn = jax.tree.map(np.asarray, test.sample(number, prompts))
     params, model = at_step(trained, step), trained.run.model
@@ -121,7 +121,7 @@ def compare_softmax(page: Any, number: int, trained: Trained, step: int, prompts
 
 
 def compare_chain(page: Any, trained: Trained, step: int, prompts: int) -> None:
-    """The same of chains of thought: attention, outputs and answers of every step, and of the answer at once."""
+    """The same for chains of thought: attention, outputs and answers of every step, and of the direct answer."""
     test = default_test(prompt_length=10)
     drawn = jax.tree.map(np.asarray, test.sample(5, prompts))
     vectors = np.asarray(test.pattern_vectors())
@@ -136,13 +136,13 @@ def compare_chain(page: Any, trained: Trained, step: int, prompts: int) -> None:
                 for x, y, steps, chain in zip(drawn.x, drawn.y, drawn.step, drawn.truth.chain, strict=True)])
     @partial(jax.vmap, in_axes=(None, 0))
     def reasoned(params: Any, prompt: Any) -> Any:
-        """Answers by both ways, and output and attention of every step of the chain."""
+        """Answers step by step and direct, and output and attention of every step of the chain."""
         answers = chain_of_thought(model, params, prompt, jnp.asarray(vectors), (10,)).answers[0]
         context = model.embedding.columns(Prompt(prompt.x[:-1], prompt.y[:-1], None, step=prompt.step[:-1]))
         seen, steps = [prompt.x[-1]], []
         for k in range(K):
-            own = Prompt(jnp.stack(seen), jnp.stack([*seen[1:], 0 * seen[0]]), None, step=jnp.arange(k + 1))
-            steps.append(model.read(params, context, jnp.ones(len(context), bool), model.embedding.columns(own)))
+            query = Prompt(jnp.stack(seen), jnp.stack([*seen[1:], 0 * seen[0]]), None, step=jnp.arange(k + 1))
+            steps.append(model.read(params, context, jnp.ones(len(context), bool), model.embedding.columns(query)))
             seen.append(jnp.asarray(vectors)[answers[k]])
         return answers, at_once(model, params, prompt, jnp.asarray(vectors), (10,))[0], steps
 

@@ -1,4 +1,4 @@
-"""The report: what is in it as text, and how it stands in a real browser."""
+"""The report: its text, and how it behaves in a real browser."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ FINISHED = [an_entry("mamba.fig2"), an_entry("mamba.robust", "holds"),
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    made = tmp_path_factory.mktemp("report") / "report.html"
-    made.write_text(Page("quick", 3).render(FINISHED, 54))
-    return made
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(Page("quick", 3).render(FINISHED, 54))
+    return file
 
 
 def test_the_page_says_everything(path):
@@ -104,7 +104,7 @@ def test_an_entry_is_written_once_and_the_page_grows():
     first = page.render(FINISHED[:1])
     assert "mamba.robust" not in first.split("Where a paper")[0]
     changed = [dataclasses.replace(FINISHED[0], seconds=99.0), *FINISHED[1:]]
-    assert "99.0 s" not in page.render(changed)  # its part is the one already made
+    assert "99.0 s" not in page.render(changed)  # its part was rendered before
 
 
 def test_in_a_browser(browser, path):

@@ -39,7 +39,7 @@ def test_the_program_in_the_package_was_built_from_these_sources():
         assert digest.hexdigest() in first, f"{built} is old: run `npm run build` in playground/"
 
 
-def test_one_small_file_that_asks_for_nothing(path):
+def test_one_small_file_that_loads_nothing_else(path):
     text = path.read_text()
     assert len(text.encode()) < 1_500_000
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
@@ -47,7 +47,7 @@ def test_one_small_file_that_asks_for_nothing(path):
     assert len(script) == 1
     assert base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode() in policy
     assert "default-src 'none'" in policy
-    assert "The MIT License" in script[0]  # of what is bundled
+    assert "The MIT License" in script[0]  # of the bundled libraries
     assert re.findall(r'(?:src|href)="', text.split("<script>")[0]) == []
 
 
@@ -103,7 +103,7 @@ def test_chains_of_thought_equal_python(page, models):
 
 
 def test_python_reads_what_the_page_shows(page, models):
-    """The page's own prompts, as it has them on screen, through Python's models."""
+    """Python's models read the prompts that the page shows."""
     for i, link in enumerate(("#poison", "#poison?seed=8&rule=target&scale=1.5&trained=3",
                               "#poison?seed=9&direction=against&fraction=0.3&poisoned=02&flipped=5",
                               "#poison?direction=own&first=1&second=-0.5&third=0.2&placement=close")):
@@ -127,8 +127,8 @@ def test_python_reads_what_the_page_shows(page, models):
             truth = page.evaluate("iclab.prompt.truth")
             row = page.locator(f"[data-model={list(RATES)[number]}]")
             assert ("right" in row.locator(".answer").inner_text()) == (output[0] * truth > 0)
-            said = float(row.locator(".margin").inner_text().removeprefix("margin ").replace("\u2212", "-"))
-            assert said == pytest.approx(output[0] * truth, abs=0.0051)
+            margin = float(row.locator(".margin").inner_text().removeprefix("margin ").replace("\u2212", "-"))
+            assert margin == pytest.approx(output[0] * truth, abs=0.0051)
             scores = np.abs(seen.scores[0, 0, :-1])
             np.testing.assert_allclose(strip(page, list(RATES)[number], "score"), scores / scores.max(), atol=4e-4)
 
@@ -180,31 +180,31 @@ def test_reproduce_writes_it_beside_the_report(models, tmp_path, monkeypatch, ca
     monkeypatch.setattr(reproduce, "chosen_entries", lambda ids: [entry])
     monkeypatch.setattr(reproduce, "all_entries", lambda: {"mine.own": entry})
     monkeypatch.setattr(outcomes, "_version", lambda entry: Trace({"version": "1"}))
-    asked = []
-    monkeypatch.setattr(play, "trained", lambda lab: asked.append(lab.base_seed) or models)
+    trained_seeds = []
+    monkeypatch.setattr(play, "trained", lambda lab: trained_seeds.append(lab.base_seed) or models)
     monkeypatch.setattr(reproduce, "kept", lambda lab: None)
-    part, whole, found = (tmp_path / name for name in ("part", "whole", "found"))
+    part, whole, stored = (tmp_path / name for name in ("part", "whole", "stored"))
     assert main(["reproduce", "mine.own", "--out", str(part)]) == 0
     assert not (part / "playground.html").exists()
     assert "playground.html" not in (part / "report.html").read_text()
-    assert asked == []
+    assert trained_seeds == []
     capsys.readouterr()
     assert main(["reproduce", "--out", str(whole), "--seed", "3"]) == 0
-    assert asked == [3]
+    assert trained_seeds == [3]
     assert f"playground: {whole / 'playground.html'}" in capsys.readouterr().out
     assert 'href="playground.html"' in (whole / "report.html").read_text()
     assert '"report":true' in (whole / "playground.html").read_text()
     monkeypatch.setattr(reproduce, "kept", lambda lab: models)
-    assert main(["reproduce", "mine.own", "--out", str(found)]) == 0
-    assert asked == [3]
-    assert (found / "playground.html").exists()
+    assert main(["reproduce", "mine.own", "--out", str(stored)]) == 0
+    assert trained_seeds == [3]
+    assert (stored / "playground.html").exists()
 
 
-@pytest.mark.parametrize(("arguments", "said"), [(["--seed", "-1"], "seed must be in [0, 1048576), got -1"),
-                                                 (["--out", "/proc/none"], "out must be a folder"),
-                                                 (["--port", "80"], "unrecognized arguments: --port 80")])
-def test_play_refuses_nonsense(arguments, said, capsys):
+@pytest.mark.parametrize(("arguments", "message"), [(["--seed", "-1"], "seed must be in [0, 1048576), got -1"),
+                                                    (["--out", "/proc/none"], "out must be a folder"),
+                                                    (["--port", "80"], "unrecognized arguments: --port 80")])
+def test_play_refuses_nonsense(arguments, message, capsys):
     assert main(["play", *arguments]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1

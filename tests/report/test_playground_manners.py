@@ -20,9 +20,9 @@ def test_a_link_brings_the_state_back(browser, path, page, link):
     read = "() => JSON.stringify([iclab.prompt, iclab.readings, iclab.thoughts, iclab.mixed])"
     usual = page.evaluate(read)
     go(page, link)
-    here = page.evaluate(read)
+    state = page.evaluate(read)
     with opened(browser, f"{path}{link}") as other:
-        assert other.evaluate(read) == here != usual
+        assert other.evaluate(read) == state != usual
         other.wait_for_timeout(250)
         assert other.evaluate("location.hash") == link
         assert other.complaints == []
@@ -42,7 +42,7 @@ def test_the_link_follows_the_visitor(page):
 @pytest.mark.parametrize("link", ["#poison?fraction=7&scale=x&direction=up&length=-3&poisoned=zz~&moved=",
                                   "#nothing?a=1", "#thought?right=&pile=NaN&steps=99.9.9_a&length=1e9",
                                   "#softmax?sum=%E0%A4%A&order=3"])
-def test_a_wrong_link_is_put_right(page, link):
+def test_a_wrong_link_is_corrected(page, link):
     go(page, link)
     assert page.locator("h1").inner_text() == "iclab playground"
     assert page.evaluate("iclab.readings.every(reading => Number.isFinite(reading.output))")

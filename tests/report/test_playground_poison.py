@@ -21,17 +21,17 @@ def test_the_fraction_poisons_more_and_keeps_the_others(page):
     assert page.locator("output").first.inner_text() == f"80\u00a0%, here {count} of 20"
 
 
-def test_the_rule_decides_what_poison_says(page):
-    said = {}
+def test_the_rule_decides_the_labels_of_poisoned_examples(page):
+    labels = {}
     for rule in ("flip", "target", "random"):
         go(page, "#poison?seed=5&fraction=0.9")
         turn(page, "rule", rule)
-        said[rule] = [token[2] for token in tokens(page) if token[1]]
+        labels[rule] = [token[2] for token in tokens(page) if token[1]]
         if rule == "flip":
             assert all(lies == poisoned for _, poisoned, _, lies in tokens(page))
-    assert set(said["target"]) == {"+"}
-    assert set(said["flip"]) == set(said["random"]) == set(OTHER)
-    assert said["flip"] != said["random"]
+    assert set(labels["target"]) == {"+"}
+    assert set(labels["flip"]) == set(labels["random"]) == set(OTHER)
+    assert labels["flip"] != labels["random"]
 
 
 def test_scale_and_direction_change_what_the_models_read(page):
@@ -100,7 +100,7 @@ def test_a_click_poisons_and_a_click_on_the_sign_flips(page):
     assert page.evaluate("iclab.prompt.examples[4].kappa") != pytest.approx(kappa)
 
 
-def test_a_change_taken_back_is_no_change(page):
+def test_a_change_reversed_by_hand_is_no_change(page):
     token, step = ".token:nth-child(4)", "[data-step='3.0']"
     for link, part in (("#poison?fraction=0.5", f"{token} .shape"), ("#poison", f"{token} .label"),
                        ("#thought?right=0.6&pile=0", step), ("#thought?right=1", step)):
@@ -137,7 +137,7 @@ def test_another_prompt_keeps_the_poison_only(page):
     page.wait_for_function("() => location.hash === '#thought?seed=4'")
 
 
-def test_what_was_said_is_about_the_last_change(page):
+def test_the_summary_is_about_the_last_change(page):
     go(page, "#poison")
     page.locator(".token").nth(3).locator(".shape").click()
     assert "Example 4 of 20" in page.locator(".summary").text_content()
@@ -156,8 +156,8 @@ def test_an_example_is_dragged_by_mouse(page):
     assert [token[0] for token in tokens(page)].index(2) == 17
     assert [token[1] for token in tokens(page) if token[0] == 2] == [True]  # a drag is not a click
     after = outputs(page)
-    assert after[0] != pytest.approx(before[0], abs=1e-6)  # Mamba minds where an example stands
-    assert after[1] == pytest.approx(before[1])  # the linear Transformer does not
+    assert after[0] != pytest.approx(before[0], abs=1e-6)  # for Mamba the position of an example matters
+    assert after[1] == pytest.approx(before[1])  # for the linear Transformer it does not
 
 
 def test_an_example_is_dragged_by_touch(page, looks):
@@ -192,9 +192,9 @@ def test_the_keyboard_does_all_of_it(page):
     page.keyboard.press("End")
     page.wait_for_function("() => document.activeElement.dataset.id === '19'")
     before = tokens(page)
-    for key, held in (("f", "ctrlKey"), ("p", "metaKey"), ("ArrowLeft", "altKey")):  # the browser's own
-        page.evaluate("""([key, held]) => document.activeElement.dispatchEvent(
-            new KeyboardEvent('keydown', { key, bubbles: true, [held]: true }))""", [key, held])
+    for key, modifier in (("f", "ctrlKey"), ("p", "metaKey"), ("ArrowLeft", "altKey")):  # shortcuts of the browser
+        page.evaluate("""([key, modifier]) => document.activeElement.dispatchEvent(
+            new KeyboardEvent('keydown', { key, bubbles: true, [modifier]: true }))""", [key, modifier])
     assert tokens(page) == before
     page.keyboard.press("Shift+F")
     assert tokens(page) != before

@@ -37,10 +37,10 @@ def test_pruning_takes_neurons_by_their_norms(page, models):
         turn(page, "pruned", 0.3)
         gone = page.locator(".neurons path.gone").get_attribute("d")
         assert gone.count("M") == 30
-        kept = page.evaluate("[...iclab.mixed.kept]")
-        assert sum(kept) == 70
+        active = page.evaluate("[...iclab.mixed.kept]")
+        assert sum(active) == 70
         if order != "random":
-            assert (np.array(kept) == kept_neurons(norms, 0.3, order)).all()
+            assert (np.array(active) == kept_neurons(norms, 0.3, order)).all()
     turn(page, "pruned", 1)
     assert outputs(page)[0] == 0
     assert page.locator(".verdict .answer").inner_text().startswith("no answer ✗")

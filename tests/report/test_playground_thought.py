@@ -24,8 +24,8 @@ def test_every_control_of_the_chains(page):
     turn(page, "pile", 1)
     order = page.evaluate("iclab.thoughts.prompt.order")
     for example in page.evaluate("iclab.thoughts.prompt.examples"):
-        for said, right in zip(example["tokens"][1:], example["right"], strict=True):
-            assert (order.index(said) - order.index(right)) % 10 in (0, 1)
+        for outcome, right in zip(example["tokens"][1:], example["right"], strict=True):
+            assert (order.index(outcome) - order.index(right)) % 10 in (0, 1)
     turn(page, "length", 40)
     assert page.locator(".chains li:not(.own-steps)").count() == 40
     turn(page, "matching", 1)
@@ -47,9 +47,9 @@ def test_attention_and_answers_on_the_page_are_the_models(page):
         close(shares(page, ".own-steps .arrow")[:k], attention[36:])  # on its own earlier steps
         assert sum(attention) == pytest.approx(1.0)
         close(shares(page, ".direct .arrow"), direct[::3])
-    said = page.evaluate("iclab.thoughts.steps.map(step => String.fromCharCode(65 + step.answer)).join('')")
+    answers = page.evaluate("iclab.thoughts.steps.map(step => String.fromCharCode(65 + step.answer)).join('')")
     assert page.locator("[data-who=cot] td").first.inner_text().split("✓")[0].split("✗")[0].replace(
-        "→", "").split()[1:] == list(said)
+        "→", "").split()[1:] == list(answers)
 
 
 def test_a_click_breaks_a_step_and_what_follows_goes_on_from_there(page):
@@ -80,11 +80,11 @@ def test_the_ideal_vote_is_drawn_beside_both(page):
 def test_the_vote_counts_matching_examples(page):
     go(page, "#thought?right=0.6&pile=0.5&length=30")
     prompt, voted = page.evaluate("[iclab.thoughts.prompt, iclab.thoughts.voted]")
-    here, said = prompt["truth"][0], []
+    current, answers = prompt["truth"][0], []
     for k in range(3):
-        after = [example["tokens"][k + 1] for example in prompt["examples"] if example["tokens"][k] == here]
-        here = min(range(10), key=lambda pattern: (-after.count(pattern), pattern))
-        said.append(here)
-    assert voted["chain"] == said
+        after = [example["tokens"][k + 1] for example in prompt["examples"] if example["tokens"][k] == current]
+        current = min(range(10), key=lambda pattern: (-after.count(pattern), pattern))
+        answers.append(current)
+    assert voted["chain"] == answers
     ends = [example["tokens"][3] for example in prompt["examples"] if example["tokens"][0] == prompt["truth"][0]]
     assert voted["direct"] == min(range(10), key=lambda pattern: (-ends.count(pattern), pattern))

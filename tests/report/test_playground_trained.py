@@ -29,24 +29,24 @@ MANY = 200
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("play")
-    assert main(["play", "--no-open", "--out", str(made)]) == 0
-    return made
+    out = tmp_path_factory.mktemp("play")
+    assert main(["play", "--no-open", "--out", str(out)]) == 0
+    return out
 
 
 @pytest.fixture(scope="module")
 def models(folder):
-    found = kept(Lab(Store(folder / "store")))
-    assert found is not None
-    assert all(model.status == "trained" for model in found)
-    return dict(zip([exhibit.name for exhibit in exhibits()], found, strict=True))
+    trained = kept(Lab(Store(folder / "store")))
+    assert trained is not None
+    assert all(model.status == "trained" for model in trained)
+    return dict(zip([exhibit.name for exhibit in exhibits()], trained, strict=True))
 
 
 @pytest.fixture(scope="module")
 def page(browser, folder):
-    with opened(browser, folder / "playground.html") as found:
-        yield found
-        assert found.complaints == []
+    with opened(browser, folder / "playground.html") as opened_page:
+        yield opened_page
+        assert opened_page.complaints == []
 
 
 def errors(page, link, count):
@@ -58,11 +58,11 @@ def errors(page, link, count):
         one => [one.dataset.error, Number(one.dataset.mean)]))""")
 
 
-def alike(found, expected, count, other):
+def alike(actual, expected, count, other):
     """Two rates over so many prompts each differ by no more than four standard deviations."""
-    mean = (found * count + expected * other) / (count + other)
+    mean = (actual * count + expected * other) / (count + other)
     deviation = np.sqrt(mean * (1 - mean) * (1 / count + 1 / other))
-    assert abs(found - expected) <= 4 * deviation + 2 / count, (found, expected, deviation)
+    assert abs(actual - expected) <= 4 * deviation + 2 / count, (actual, expected, deviation)
 
 
 def test_the_page_is_small_and_found_again(folder, models):
@@ -98,9 +98,9 @@ def test_errors_over_random_prompts_are_pythons(page, models):
     expected = model_errors([models[name] for name in RATES], list(ATTACKS.values()), count=4000,
                             seeds=[0] * len(RATES))
     for link, rates in zip(ATTACKS, expected.T, strict=True):
-        found = errors(page, link, 4000)
+        page_errors = errors(page, link, 4000)
         for name, rate in zip(RATES, rates, strict=True):
-            alike(found[name], float(rate), 4000, 4000)
+            alike(page_errors[name], float(rate), 4000, 4000)
 
 
 @pytest.mark.parametrize(("link", "name", "test", "cut"), [
@@ -121,10 +121,10 @@ def test_errors_of_chains_are_pythons(page, models, link, right, pile):
     steps = circulant([one_rival(10, right, (1 - right) * pile)] * 3)
     test = default_test(transitions=steps, prompt_length=16)
     expected = chain_errors([models["chain"]], [test], [16], count=2000)
-    found = errors(page, link, 2000)
+    page_errors = errors(page, link, 2000)
     for name, rate in (("cot", expected.cot_answer), ("icl", expected.icl), ("vote", expected.vote_steps[..., -1]),
                        ("vote_icl", expected.vote_icl)):
-        alike(found[name], float(rate[0, 0, 0]), 2000, 2000)
+        alike(page_errors[name], float(rate[0, 0, 0]), 2000, 2000)
 
 
 def test_dragging_an_outlier_next_to_the_query_changes_mambas_answer(page):
@@ -178,9 +178,9 @@ def test_what_the_words_of_poison_say_is_so(page):
 
 def test_what_the_words_of_the_chains_say_is_so(page):
     for link, cot, icl in (("#thought?right=1", 0.01, 0.01), ("#thought?right=0.7&pile=0.12", 0.1, 0.2)):
-        found = errors(page, link, 500)
-        assert found["cot"] < cot
-        assert found["icl"] < icl
+        page_errors = errors(page, link, 500)
+        assert page_errors["cot"] < cot
+        assert page_errors["icl"] < icl
     piled = errors(page, "#thought", 1000)
     assert piled["cot"] < 0.15
     assert piled["icl"] > 0.5

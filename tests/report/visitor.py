@@ -7,8 +7,8 @@ OTHER = {"+": "\u2212", "\u2212": "+"}
 
 
 def go(page, link):
-    """Follow a link within the page. The event is sent by hand: the browser's own comes late, or not at all if the
-    address is this one already."""
+    """Follow a link within the page. The event is sent by hand: the browser sends it late, or not at all if the
+    address does not change."""
     page.evaluate("""link => new Promise(done => { history.replaceState(null, '', link);
         dispatchEvent(new HashChangeEvent('hashchange')); setTimeout(done, 20); })""", link)
 
@@ -23,7 +23,7 @@ def turn(page, field, value):
 
 
 def tokens(page):
-    """The examples on the page: id, poisoned, the sign that is shown, whether it is marked as a lie."""
+    """The examples on the page: id, poisoned, the sign shown, whether it is marked as wrong."""
     return page.evaluate("""() => [...document.querySelectorAll('.tokens .token:not(.query)')].map(token => [
         Number(token.dataset.id), token.getAttribute('aria-pressed') === 'true',
         token.querySelector('.label').textContent, token.querySelector('.label').matches('.lies')])""")

@@ -1,4 +1,4 @@
-"""A prompt family of a user's own, which has neither a floor nor a Bayes predictor."""
+"""A user's prompt family, which has neither a floor nor a Bayes predictor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iclab.prompts import Family
 
 @spec
 class Halfspaces(Family):
-    """x is uniform, the label is the side of a random plane on which it lies."""
+    """x is uniform; its label is the side of a random plane that it lies on."""
 
     dimension: int = 4
     """Length of an input."""

@@ -1,4 +1,4 @@
-"""Sweeps that run: shared trainings, trouble that stays alone, interruption, plans."""
+"""Running sweeps: shared trainings, isolated failures, interruption, plans."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def small(tiny_run):
 
 @pytest.fixture
 def trained_now(monkeypatch):
-    """Which runs are trained while the test lasts."""
+    """The runs trained during the test."""
     runs, real = [], packs.train_many
-    monkeypatch.setattr(packs, "train_many", lambda asked, **kw: runs.extend(asked) or real(asked, **kw))
+    monkeypatch.setattr(packs, "train_many", lambda requested, **kw: runs.extend(requested) or real(requested, **kw))
     return runs
 
 
@@ -53,20 +53,20 @@ def test_a_trial_measures_what_its_run_alone_would(small, trained_now):
     over = results.over_seeds()
     assert len(over) == 6
     assert over["trained"].to_list() == [2] * 6
-    mine = results.frame.filter((pl.col("prompts.pattern_norm") == 1.0) & (pl.col("test.outlier_scale") == 4.0))
-    assert over.row(1, named=True)["error"] == pytest.approx(mine["error"].mean())
+    same_setting = results.frame.filter((pl.col("prompts.pattern_norm") == 1.0) & (pl.col("test.outlier_scale") == 4.0))
+    assert over.row(1, named=True)["error"] == pytest.approx(same_setting["error"].mean())
 
 
 def test_finished_trials_are_found_and_a_new_test_costs_no_training(small, tmp_path, trained_now):
     first = small.run(store=tmp_path)
-    asked = len(trained_now)
+    trainings = len(trained_now)
     again = small.run(store=tmp_path)
-    assert len(trained_now) == asked
+    assert len(trained_now) == trainings
     assert errors(first).equals(errors(again))
     other = Sweep(base=small.base, test={"label_rule": "target"}, grid=small.grid, seeds=2, prompts=500)
     seen = []
     other.run(store=tmp_path, watch=seen.append)
-    assert len(trained_now) == asked
+    assert len(trained_now) == trainings
     assert (seen[-1].done, seen[-1].running, seen[-1].failed) == (12, 0, 0)
     assert max(tally.running for tally in seen) > 0
     table = stored_results(tmp_path)
@@ -79,7 +79,7 @@ def test_finished_trials_are_found_and_a_new_test_costs_no_training(small, tmp_p
         filtered(table.frame, ["error<much"])
 
 
-def test_a_run_that_fails_or_diverges_says_so_and_stays_alone(tiny_run, tmp_path):
+def test_a_run_that_fails_or_diverges_is_reported_and_isolated(tiny_run, tmp_path):
     sweep = Sweep(base=tiny_run, grid={"prompts.pattern_norm": [1.0, 2.0, 3.0]}, prompts=500,
                   measure=("error", sabotage.refuse_large))
     results = sweep.run(store=tmp_path)
@@ -97,7 +97,7 @@ def test_a_run_that_fails_or_diverges_says_so_and_stays_alone(tiny_run, tmp_path
     assert frame["error"][1] is None
 
 
-def test_points_are_told_apart_even_when_their_functions_look_alike(tiny_run):
+def test_points_are_distinguished_even_when_their_functions_look_alike(tiny_run):
     rules = [lambda c, k, x: c, lambda c, k, x: -c]
     results = Sweep(base=tiny_run, grid={"prompts.label_rule": rules}, seeds=2, prompts=500).run()
     over = results.over_seeds()
@@ -158,13 +158,14 @@ def test_a_lambda_runs_unstored(tiny_run, tmp_path, trained_now):
 
 def test_damage_is_noticed_and_computed_again(small, tmp_path, trained_now):
     before = errors(small.run(store=tmp_path))
-    asked = len(trained_now)
+    trainings = len(trained_now)
     for file in tmp_path.rglob("*.parquet"):
         file.write_bytes(file.read_bytes()[:-5])
     weights = sorted(tmp_path.rglob("*.safetensors"))
-    weights[0].write_bytes(weights[0].read_bytes()[:100] + b"x" + weights[0].read_bytes()[101:])
+    content = weights[0].read_bytes()
+    weights[0].write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert errors(small.run(store=tmp_path)).equals(before)
-    assert len(trained_now) == asked + 1
+    assert len(trained_now) == trainings + 1
     assert Store(tmp_path).damaged() == []
 
 
@@ -175,11 +176,11 @@ def test_an_interruption_keeps_what_is_finished(small, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         small.run(store=tmp_path, watch=stop, workers=1)
-    kept = len(Store(tmp_path).rows())
-    assert 0 < kept < 12
+    finished = len(Store(tmp_path).rows())
+    assert 0 < finished < 12
     seen = []
     results = small.run(store=tmp_path, watch=seen.append)
-    assert seen[0].found == kept
+    assert seen[0].found == finished
     assert results.counts["trained"] == 12
 
 
@@ -224,21 +225,21 @@ def test_the_plan_of_what_cannot_be_trained_is_one_line(tiny_run):
         plan_sweep(Sweep(base=replace(tiny_run, training=replace(tiny_run.training, optimizer=sabotage.no_matrices))))
 
 
-def test_counts_are_kept_by_many_threads(small):
+def test_counts_are_right_with_many_threads(small):
     trials = small.trials()
-    made = packs.make_packs(trials, [None] * 12, set(range(12)))
+    all_packs = packs.make_packs(trials, [None] * 12, set(range(12)))
     seen = []
-    count = _Count(1200, 0, 100 * sum(pack.steps for pack in made), seen.append)
+    count = _Count(1200, 0, 100 * sum(pack.steps for pack in all_packs), seen.append)
 
     def work(_):
-        for pack in made:
+        for pack in all_packs:
             count.begin(pack)
             count.end(pack, {i: {"status": "trained"} for i in pack.trials})
 
     for _ in each(work, range(100), workers=8):
         pass
     assert (count.tally.done, count.tally.running) == (1200, 0)
-    assert len(seen) == 2 * 100 * len(made)
+    assert len(seen) == 2 * 100 * len(all_packs)
 
 
 def test_a_frame_for_pandas(small):
@@ -248,8 +249,8 @@ def test_a_frame_for_pandas(small):
     assert len(frame) == 12
 
 
-def test_each_thread_may_stop_the_work_of_its_own(small):
-    """A pack that is told to stop does so without an error of its own."""
+def test_a_pack_can_be_stopped(small):
+    """A pack whose stop event is set raises `Interrupted`."""
     stop = threading.Event()
     stop.set()
     trials = small.trials()

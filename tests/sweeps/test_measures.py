@@ -1,4 +1,4 @@
-"""What is measured of which prompts: a family of a user's own has no floor, and that is said."""
+"""What is measured for which prompts: a user's family has no floor, and a message says so."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_the_usual_measures_leave_out_what_a_family_does_not_have(own_run, tmp_p
     sweep = Sweep(base=own_run, seeds=2, prompts=500, name="own")
     monkeypatch.setattr("iclab.commands.sweep.read_sweep", lambda path, most: (sweep, None))
     assert main(["sweep", "own.toml", "--out", str(tmp_path), "--json"]) == 0
-    said = capsys.readouterr()
-    assert said.err == "iclab: floor is left out: Halfspaces prompts do not have it\n"
-    assert json.loads(said.out)["left_out"] == {"floor": ["Halfspaces"]}
+    printed = capsys.readouterr()
+    assert printed.err == "iclab: floor is left out: Halfspaces prompts do not have it\n"
+    assert json.loads(printed.out)["left_out"] == {"floor": ["Halfspaces"]}
     results = sweep.run(store=tmp_path / "store")
     assert results.left_out == {"floor": ["Halfspaces"]}
     assert results.measures == ["error", "hinge", "loss"]
@@ -53,7 +53,7 @@ def test_a_measure_applies_by_what_the_prompts_have(own_run):
 
 
 @pytest.mark.parametrize("name", ["floor", "bayes"])
-def test_a_measure_that_is_asked_for_must_apply(own_run, name, tmp_path):
+def test_a_requested_measure_must_apply(own_run, name, tmp_path):
     with pytest.raises(SpecError, match=f"^measure must be a quantity that Halfspaces prompts have, got '{name}'$"):
         Sweep(base=own_run, measure=("error", name), prompts=500).run(store=tmp_path / "store")
     assert not list(tmp_path.rglob("*.safetensors"))
@@ -82,7 +82,7 @@ OWN = {"a setting": lambda *_: {"prompts.outlier_scale": 77.0}, "an interval": l
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_measure_that_misbehaves_fails_its_trial_alone(tiny_run, name):
+def test_a_measure_that_misbehaves_fails_only_its_trial(tiny_run, name):
     results = Sweep(base=tiny_run, prompts=500, measure=("loss", OWN[name])).run()
     assert results.frame["status"].to_list() == ["failed"]
     assert results.frame["reason"][0].startswith("measure: ")

@@ -1,4 +1,4 @@
-"""Sweeps as processes of their own: killed, interrupted, two at one store, spread over devices."""
+"""Sweeps in separate processes: killed, interrupted, two with one store, spread over devices."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ def _no_process_outlives_its_test():
     started.clear()
 
 
-def kept_files(store):
-    """Every finished file and which file it is on disk: one computed again would be another."""
-    found = {}
+def stored_files(store):
+    """Every finished file with its inode and time: those of a file computed again would differ."""
+    identities = {}
     for file in [*store.rglob("*.safetensors"), *store.rglob("*.parquet")]:
-        found[file.name] = file.stat().st_ino, file.stat().st_mtime_ns
-    return found
+        identities[file.name] = file.stat().st_ino, file.stat().st_mtime_ns
+    return identities
 
 
 def wait_for_more(process, store, before):
-    while len(kept_files(store)) <= before and process.poll() is None:
+    while len(stored_files(store)) <= before and process.poll() is None:
         time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The sweep of FILE, run in peace."""
+    """The sweep of FILE, run without interruption."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "sweep.toml").write_text(FILE)
     process = start(folder / "sweep.toml", folder / "out")
-    said, wrong = process.communicate()
-    assert process.returncode == 0, wrong
-    assert json.loads(said)["trained"] == 48
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert json.loads(stdout)["trained"] == 48
     return folder
 
 
@@ -80,19 +80,19 @@ def test_killed_five_times_it_completes_and_computes_nothing_twice(undisturbed, 
     store, chance = tmp_path / "store", random.Random(0)
     for _ in range(5):
         process = start(undisturbed / "sweep.toml", tmp_path, "--store", str(store))
-        before = kept_files(store)
+        before = stored_files(store)
         wait_for_more(process, store, len(before))
         time.sleep(chance.uniform(0, 0.6))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        after = kept_files(store)
+        after = stored_files(store)
         assert before.items() <= after.items()
     assert after
     process = start(undisturbed / "sweep.toml", tmp_path, "--store", str(store))
-    said, wrong = process.communicate()
-    assert process.returncode == 0, wrong
-    assert after.items() <= kept_files(store).items()
-    assert json.loads(said)["trained"] == 48
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert after.items() <= stored_files(store).items()
+    assert json.loads(stdout)["trained"] == 48
     assert values(store).equals(values(undisturbed / "out" / "store"))
 
 
@@ -101,9 +101,9 @@ def test_two_processes_share_one_store(undisturbed, tmp_path):
     store = tmp_path / "store"
     both = [start(undisturbed / "sweep.toml", tmp_path / name, "--store", str(store)) for name in "ab"]
     for process in both:
-        said, wrong = process.communicate()
-        assert process.returncode == 0, wrong
-        assert json.loads(said)["trained"] == 48
+        stdout, stderr = process.communicate()
+        assert process.returncode == 0, stderr
+        assert json.loads(stdout)["trained"] == 48
     assert Store(store).damaged() == []
     assert values(store).equals(values(undisturbed / "out" / "store"))
     files = [(pl.read_parquet(file), file.stat().st_mtime) for file in (store / "results").glob("*.parquet")]
@@ -114,15 +114,15 @@ def test_two_processes_share_one_store(undisturbed, tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_how_to_go_on(undisturbed, tmp_path):
+def test_ctrl_c_says_how_to_continue(undisturbed, tmp_path):
     store = tmp_path / "store"
     process = start(undisturbed / "sweep.toml", tmp_path)
     wait_for_more(process, store, 0)
     process.send_signal(signal.SIGINT)
-    _, wrong = process.communicate()
+    _, stderr = process.communicate()
     assert process.returncode == 130
-    assert "rerun the same command to continue" in wrong
-    assert "Traceback" not in wrong
+    assert "rerun the same command to continue" in stderr
+    assert "Traceback" not in stderr
 
 
 @pytest.mark.slow

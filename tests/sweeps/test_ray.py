@@ -24,14 +24,14 @@ def cluster(tmp_path_factory):
     from ray.cluster_utils import Cluster
 
     marker = tmp_path_factory.mktemp("ray") / "died"
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    second = made.add_node(num_cpus=1)
+    two_nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    second = two_nodes.add_node(num_cpus=1)
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    ray.init(address=made.address, log_to_driver=False, logging_level="ERROR",
+    ray.init(address=two_nodes.address, log_to_driver=False, logging_level="ERROR",
              runtime_env={"env_vars": {"PYTHONPATH": path, "ICLAB_TEST_MARKER": str(marker)}})
     yield second, marker
     ray.shutdown()
-    made.shutdown()
+    two_nodes.shutdown()
 
 
 def a_sweep(run, measure, seeds=2):
@@ -56,11 +56,11 @@ def test_a_dead_worker_is_replaced(cluster, tiny_run, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_dead_node_is_done_without(cluster, tiny_run, tmp_path):
+def test_a_sweep_survives_a_dead_node(cluster, tiny_run, tmp_path):
     second, _ = cluster
     sweep = a_sweep(tiny_run, sabotage.linger, seeds=4)
-    found: list = []
-    work = threading.Thread(target=lambda: found.append(run_sweep(sweep, store=tmp_path, engine="ray")))
+    results: list = []
+    work = threading.Thread(target=lambda: results.append(run_sweep(sweep, store=tmp_path, engine="ray")))
     work.start()
     deadline = time.monotonic() + 60
     while not Store(tmp_path).rows() and time.monotonic() < deadline:
@@ -69,12 +69,12 @@ def test_a_dead_node_is_done_without(cluster, tiny_run, tmp_path):
         for one in process:
             os.kill(one.process.pid, signal.SIGKILL)
     work.join(timeout=120)
-    assert found, "the sweep did not end"
-    assert found[0].counts["trained"] == 20
-    same_numbers(found[0], a_sweep(tiny_run, sabotage.linger, seeds=4).run())
+    assert results, "the sweep did not end"
+    assert results[0].counts["trained"] == 20
+    same_numbers(results[0], a_sweep(tiny_run, sabotage.linger, seeds=4).run())
 
 
-def test_what_ray_cannot_do_is_said(tiny_run, monkeypatch):
+def test_what_ray_cannot_do_is_refused(tiny_run, monkeypatch):
     sweep = Sweep(base=tiny_run, prompts=500)
     with pytest.raises(IclabError, match="store must be a place that other processes can reach"):
         run_sweep(sweep, store="memory://x", engine="ray")

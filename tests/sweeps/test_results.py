@@ -12,7 +12,7 @@ from iclab.cli import main
 from iclab.sweeps.results import Results, stored_over_seeds, stored_results
 
 ERRORS = {1.0: [0.001, 0.002, 0.003, 0.4], 2.0: [0.001, 0.001, 0.002, 0.002], 3.0: [0.9, 0.9, None, 1.0]}
-"""By the pattern norm, one for each seed; None diverged."""
+"""By pattern norm, one per seed; None if the run diverged."""
 
 
 def row(seed, error):
@@ -31,8 +31,8 @@ def results(tiny_run):
 @pytest.fixture
 def place(results, tmp_path):
     """A store that holds the same results."""
-    Store(tmp_path).add_rows([{**kept, "trial": f"{i:024x}", "finished": 1.0, "fields": json.dumps(trial.fields())}
-                              for i, (trial, kept) in enumerate(zip(results.trials, results.rows, strict=True))])
+    Store(tmp_path).add_rows([{**values, "trial": f"{i:024x}", "finished": 1.0, "fields": json.dumps(trial.fields())}
+                              for i, (trial, values) in enumerate(zip(results.trials, results.rows, strict=True))])
     return tmp_path
 
 
@@ -119,8 +119,8 @@ def test_the_command_filters_means(place, tmp_path, capsys):
     assert "before averaging" in " ".join(capsys.readouterr().out.split())
 
 
-def kept(run, finished, measured, **values):
-    """A row as a sweep keeps it."""
+def stored_row(run, finished, measured, **values):
+    """A row as a sweep stores it."""
     return {"trial": f"{run}{finished}".ljust(24, "0"), "run": run * 24, "sweep": "s", "seed": 0, "status": "trained",
             "reason": "", **values, "test_prompts": 500, "fields": json.dumps({"model.kind": "gated_attention"}),
             "measured": json.dumps(measured), "seconds": 1.0, "started": 0.0, "finished": float(finished)}
@@ -128,16 +128,16 @@ def kept(run, finished, measured, **values):
 
 def test_quantities_of_one_training_go_together_and_the_later_row_decides(tmp_path):
     store = Store(tmp_path)
-    store.add_rows([kept("a", 1, ["error", "mine"], error=0.2, mine=1.0)])
-    store.add_rows([kept("a", 2, ["hinge", "mine"], hinge=0.5, mine=None)])
+    store.add_rows([stored_row("a", 1, ["error", "mine"], error=0.2, mine=1.0)])
+    store.add_rows([stored_row("a", 2, ["hinge", "mine"], hinge=0.5, mine=None)])
     frame = stored_results(store).frame
     assert (frame["error"][0], frame["hinge"][0], frame["mine"][0]) == (0.2, 0.5, None)
 
 
 def test_what_another_training_measured_is_not_shown_as_this_ones(tmp_path):
     store = Store(tmp_path)
-    store.add_rows([kept("a", 1, ["error", "hinge"], error=0.2, hinge=1.5)])
-    store.add_rows([{**kept("b", 2, ["error"], error=None), "status": "diverged"}])
+    store.add_rows([stored_row("a", 1, ["error", "hinge"], error=0.2, hinge=1.5)])
+    store.add_rows([{**stored_row("b", 2, ["error"], error=None), "status": "diverged"}])
     frame = stored_results(store).frame
     assert frame["status"].to_list() == ["diverged"]
     assert frame["error"].to_list() == [None]

@@ -1,4 +1,4 @@
-"""Many small result files: merged without a loss, read side by side, none believed under another name."""
+"""Many small result files: merged without loss, read in parallel, rejected under another name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_files_are_merged_as_they_are_added_and_when_they_are_shown(tmp_path):
     for number in range(200):
         store.add_rows([row(number, **({"hinge": 0.5} if number % 2 else {}))])
     assert len(packs(tmp_path)) == 3 + 200 - 3 * module.MERGE_ABOVE
-    assert {name: found["error"] for name, found in Store(tmp_path).rows().items()} == {
+    assert {name: stored["error"] for name, stored in Store(tmp_path).rows().items()} == {
         f"{number:024x}": number / 1000 for number in range(200)}
     assert len(stored_results(tmp_path).frame) == 200
     for number in range(200, 270):  # as other processes would have left them
@@ -42,10 +42,10 @@ def test_files_are_merged_as_they_are_added_and_when_they_are_shown(tmp_path):
     assert main(["results", str(tmp_path), "--limit", "1"]) == 0
     assert len(packs(tmp_path)) == 1
     assert len(Store(tmp_path).rows()) == 270
-    assert len(store.rows()) == 270  # one that was open meanwhile
+    assert len(store.rows()) == 270  # a store that was open meanwhile
 
 
-def test_merging_keeps_what_a_failure_and_a_success_say(tmp_path):
+def test_merging_does_not_change_which_row_counts(tmp_path):
     for number in range(80):
         Store(tmp_path).add_rows([row(number, status="failed", error=None)])
         Store(tmp_path).add_rows([row(number)])
@@ -53,10 +53,10 @@ def test_merging_keeps_what_a_failure_and_a_success_say(tmp_path):
     Store(tmp_path).tidy()
     assert len(packs(tmp_path)) == 1
     assert Store(tmp_path).rows() == before
-    assert {found["status"] for found in before.values()} == {"trained"}
+    assert {stored["status"] for stored in before.values()} == {"trained"}
 
 
-def test_a_store_that_cannot_be_written_is_shown_as_it_is(tmp_path, monkeypatch, capsys):
+def test_a_store_that_cannot_be_written_is_still_shown(tmp_path, monkeypatch, capsys):
     for number in range(70):
         Store(tmp_path).add_rows([row(number)])
 
@@ -84,8 +84,8 @@ for number in range(first, first + 30):
 
 
 @pytest.mark.slow
-def test_kills_and_companions_lose_no_row(tmp_path, record_property):
-    """Processes that add and merge at once, some of them killed at any moment: what was added stays."""
+def test_killed_and_concurrent_processes_lose_no_row(tmp_path, record_property):
+    """Processes that add and merge at once, some of them killed at any moment: no added row is lost."""
     chance, turns, path = random.Random(0), 3, os.pathsep.join([os.path.dirname(__file__), *sys.path])
     for turn in range(turns):
         workers = [subprocess.Popen([sys.executable, "-c", ADDER, str(tmp_path), str(1000 * (2 * turn + which))],
@@ -130,7 +130,7 @@ def test_damage_is_counted_not_silent(tmp_path, capsys, record_property):
     assert main(["results", str(tmp_path)]) == 0
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
-    assert "iclab: 4 damaged files left out of" in printed.err  # those that are no files were moved before
+    assert "iclab: 4 damaged files left out of" in printed.err  # the others, which are not plain files, had been moved
     assert len(os.listdir(tmp_path / "set-aside")) == 4
     assert set(Store(tmp_path).rows()) == {f"{99:024x}"}
     record_property("cases", len(kinds))
@@ -146,18 +146,18 @@ def test_a_file_of_another_kind_with_a_right_digest_is_damage(tmp_path):
 
 
 def test_files_elsewhere_are_read_in_one_call(monkeypatch):
-    """An object store is asked for many files at once, not for one after the other."""
+    """An object store is asked for many files at once, not for one after another."""
     for number in range(40):
         Store("memory://rows/store").add_rows([row(number)])
     store = Store("memory://rows/store")
-    asked = []
+    counts = []
     real = store.files.system.cat
-    monkeypatch.setattr(store.files.system, "cat", lambda paths, **kw: asked.append(len(paths)) or real(paths, **kw))
+    monkeypatch.setattr(store.files.system, "cat", lambda paths, **kw: counts.append(len(paths)) or real(paths, **kw))
     assert len(store.rows()) == 40
-    assert asked == [40]
+    assert counts == [40]
 
 
 @pytest.mark.parametrize("place", ["a\0b", "x" * 5000])
-def test_a_name_that_no_file_has_is_one_line(place, capsys):
+def test_an_impossible_file_name_is_one_line(place, capsys):
     assert main(["results", place]) == 2
     assert capsys.readouterr().err.count("\n") == 1

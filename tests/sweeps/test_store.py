@@ -1,4 +1,4 @@
-"""The store: found again, damage noticed, interruption loses nothing finished."""
+"""The store: results are found again, damage is noticed, interruption loses no finished work."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_a_run_is_named_by_what_its_functions_hold_and_its_precision(tiny_run):
     def momentum(value):
         return lambda rate: optax.sgd(rate, momentum=value)
 
-    def held(value):
+    def closure(value):
         def optimizer(rate):
             return optax.sgd(rate, momentum=value)
         return optimizer
 
-    assert with_optimizer(held(0.0)) == with_optimizer(held(0.0)) is not None
-    assert with_optimizer(held(0.0)) != with_optimizer(held(0.9))
-    assert with_optimizer(momentum(0.0)) is None  # a lambda has no name that is its own
+    assert with_optimizer(closure(0.0)) == with_optimizer(closure(0.0)) is not None
+    assert with_optimizer(closure(0.0)) != with_optimizer(closure(0.9))
+    assert with_optimizer(momentum(0.0)) is None  # a lambda has no unique name
     assert with_optimizer(partial(momentum(0.0))) is None
     assert with_optimizer(partial(optax.sgd, momentum=0.0)) != with_optimizer(partial(optax.sgd, momentum=0.9))
     with jax.enable_x64(True):
@@ -59,14 +59,14 @@ def test_finished_runs_are_not_trained_again(tiny_run, tmp_path, monkeypatch):
     store = Store(tmp_path)
     runs = [tiny_run.seeded(seed) for seed in range(3)]
     first = store.train(runs[:2])
-    asked = []
+    requested = []
 
     import iclab.sweeps.store as module
 
     real = module.train_many
-    monkeypatch.setattr(module, "train_many", lambda runs, **kw: asked.extend(runs) or real(runs, **kw))
+    monkeypatch.setattr(module, "train_many", lambda runs, **kw: requested.extend(runs) or real(runs, **kw))
     again = store.train(runs)
-    assert asked == [runs[2]]
+    assert requested == [runs[2]]
     np.testing.assert_array_equal(first[1].params[0].W_B, again[1].params[0].W_B)
 
 
@@ -122,8 +122,8 @@ def test_a_store_may_be_anywhere_that_fsspec_reaches(tiny_run):
     store = Store("memory://somewhere/store")
     store.check()
     before = store.train([tiny_run])[0]
-    found = Store("memory://somewhere/store").find(tiny_run)
-    np.testing.assert_array_equal(found.params[0].W_B, before.params[0].W_B)
+    stored = Store("memory://somewhere/store").find(tiny_run)
+    np.testing.assert_array_equal(stored.params[0].W_B, before.params[0].W_B)
     assert store.recall("m", 1, lambda: {"a": 2}) == store.recall("m", 1, lambda: {"a": 2}) == {"a": 2}
     store.add_rows([{"trial": "c" * 24, "status": "trained", "error": 0.5}])
     assert Store("memory://somewhere/store").rows()["c" * 24]["error"] == 0.5
@@ -165,7 +165,7 @@ def test_a_failure_gives_way_to_a_success_and_damaged_rows_to_none(tmp_path):
     fresh = Store(tmp_path)
     assert fresh.rows() == {}
     assert len(fresh.damaged()) == 2
-    fresh.tidy({a})  # what another sweep computed is not this one's to remove
+    fresh.tidy({a})  # a sweep removes only its own rows
     assert [name[0] for name in fresh.damaged()] == ["b"]
     fresh.tidy({a, b})
     assert fresh.damaged() == []
@@ -187,8 +187,8 @@ def test_a_run_computed_again_is_the_same_file(tiny_run, tmp_path):
     assert len(names) == 1
 
 
-def test_a_file_under_another_key_is_not_believed(tiny_run, tmp_path):
-    """Renamed or copied to another key, with a right digest: a wrong number without a word, if it were read."""
+def test_a_file_under_another_key_is_rejected(tiny_run, tmp_path):
+    """Renamed or copied to another key, with a correct digest: read, it would silently give a wrong number."""
     store = Store(tmp_path)
     assert [store.recall("m", number, partial(float, number)) for number in (1, 2)] == [1.0, 2.0]
     files = list((tmp_path / "measurements").iterdir())
@@ -203,23 +203,23 @@ def test_a_file_under_another_key_is_not_believed(tiny_run, tmp_path):
     other = replace(tiny_run, training=replace(tiny_run.training, optimizer=partial(optax.sgd, nesterov=True)))
     trained = store.train([tiny_run, other])
     files = {file.name.split("-")[0]: file for file in (tmp_path / "runs").rglob("*.safetensors")}
-    mine, theirs = files[run_id(tiny_run)], files[run_id(other)]
-    content = mine.read_bytes()
-    theirs.unlink()
-    copied = theirs.with_name(f"{run_id(other)}-{mine.name.split('-')[1]}")
+    one_run, other_run = files[run_id(tiny_run)], files[run_id(other)]
+    content = one_run.read_bytes()
+    other_run.unlink()
+    copied = other_run.with_name(f"{run_id(other)}-{one_run.name.split('-')[1]}")
     copied.write_bytes(content)
     assert store.find(other) is None
     np.testing.assert_array_equal(store.train([other])[0].params[0].W_B, trained[1].params[0].W_B)
     assert not copied.exists()
 
 
-NO_FILES = {"folder": lambda path: path.mkdir(), "loop": lambda path: path.symlink_to(path),
+NOT_FILES = {"folder": lambda path: path.mkdir(), "loop": lambda path: path.symlink_to(path),
             "dangling": lambda path: path.symlink_to("nowhere"), "pipe": lambda path: os.mkfifo(path)}
 
 
-@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize("kind", NOT_FILES)
 @pytest.mark.parametrize("place", ["file", "folder above", "top"])
-def test_what_stands_in_the_place_of_a_file_is_set_aside(kind, place, tmp_path, record_property):
+def test_a_folder_pipe_or_link_in_place_of_a_file_is_set_aside(kind, place, tmp_path, record_property):
     store, calls = Store(tmp_path), []
 
     def compute():
@@ -234,9 +234,9 @@ def test_what_stands_in_the_place_of_a_file_is_set_aside(kind, place, tmp_path, 
         if place == "folder above" and kind == "folder":
             path.parent.write_text("a file where a folder belongs")
         elif kind != "folder":
-            NO_FILES[kind](path.parent)
+            NOT_FILES[kind](path.parent)
     else:
-        NO_FILES[kind](path)
+        NOT_FILES[kind](path)
     assert store.recall("m", 1, compute) == 1.5
     assert Store(tmp_path).recall("m", 1, compute) == 1.5
     assert len(calls) == 2

@@ -78,7 +78,7 @@ def test_the_test_is_that_of_training_with_changes():
     assert {(t.test.prompt_length, t.test.pattern_norm) for t in fixed} == {(5, 3.0)}
 
 
-def test_seeds_set_what_they_are_told_to():
+def test_seeds_set_only_the_chosen_fields():
     trial = Sweep(base=Run(data_seed=9), seeds=[4], reseed="init").trials()[0]
     assert (trial.run.init_seed, trial.run.data_seed) == (4, 9)
     with pytest.raises(SpecError, match="init_seed is set by the sweep's seeds; give reseed = 'data'"):
@@ -94,7 +94,7 @@ def test_trials_that_differ_only_in_the_test_are_one_training(tiny_run):
     assert packs[0].steps == 60
 
 
-def test_packs_hold_one_structure_each_and_all_that_is_wanted(tiny_run):
+def test_packs_hold_one_structure_each_and_all_requested_trials(tiny_run):
     sweep = Sweep(base=tiny_run, grid={"model.member": ["mamba", "linear"], "prompts.pattern_norm": [1.0, 2.0, 3.0]},
                   seeds=3)
     trials = sweep.trials()
@@ -207,7 +207,7 @@ def replace_trial(trial, **changes):
     return dataclasses.replace(trial, **changes)
 
 
-def test_chains_are_measured_by_their_own_names():
+def test_chains_have_measures_of_their_own():
     base = Run(model=ChainAttention(), prompts=Chain(dimension=9, patterns=6, prompt_length=4),
                training=Training(steps=20, batch_size=18, learning_rate=10.0, loss="squared", record_every=10))
     test = chain_test(base.prompts, patterns=4, transitions=weak_step(0.5, 0.7, patterns=4), prompt_length=4)

@@ -92,16 +92,16 @@ def write(folder, way, value):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text.replace("{value}", value))
-        os.utime(path, (1e9 + float(value), 1e9 + float(value)))  # Python tells sources apart by their time
+        os.utime(path, (1e9 + float(value), 1e9 + float(value)))  # Python recognises changed sources by their time
 
 
 def judged(folders):
-    """The verdict of every entry and whether it was found again, in a process of its own."""
+    """The verdict of every entry and whether it was found in the store, from a separate process."""
     done = subprocess.run([sys.executable, "-c", PROGRAM, *map(str, folders)], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.rsplit(" ", 2) for line in done.stdout.splitlines()]
-    return {folder: (verdict, kept == "True") for folder, verdict, kept in lines}, done.stderr
+    return {folder: (verdict, stored == "True") for folder, verdict, stored in lines}, done.stderr
 
 
 def test_no_verdict_is_stale(tmp_path, record_property):
@@ -112,14 +112,14 @@ def test_no_verdict_is_stale(tmp_path, record_property):
     again, _ = judged(folders.values())
     for way, folder in folders.items():
         write(folder, way, "1.0")
-    changed, said = judged(folders.values())
+    changed, stderr = judged(folders.values())
     for way, folder in folders.items():
         assert first[str(folder)] == ("holds", False), way
         assert again[str(folder)] == ("holds", way not in NOT_STORED), way
         assert changed[str(folder)] == ("fails", False), way
         assert (folder / "store" / "measurements").exists() == (way not in NOT_STORED), way
-    assert "not stored and will be computed again: entry.py, line 7, loads code whose name it computes" in said
-    assert "not stored and will be computed again: entry.py reads 1.txt, which its source does not name" in said
+    assert "not stored and will be computed again: entry.py, line 7, loads code whose name it computes" in stderr
+    assert "not stored and will be computed again: entry.py reads 1.txt, which its source does not name" in stderr
     record_property("cases", len(WAYS))
 
 
@@ -162,7 +162,7 @@ def test_a_sweep_notices_the_helper_of_a_users_model(tmp_path):
         assert done.returncode == 0, done.stderr
         lines.append(done.stdout.split())
         assert "not stored" not in done.stderr, number
-    assert [line[0] == "0" for line in lines] == [False, True, False]  # nothing is computed where all is found
+    assert [line[0] == "0" for line in lines] == [False, True, False]  # nothing is computed if everything is found
     assert lines[0][1:] == lines[1][1:]
     assert lines[2][2] == "-1.0"
 

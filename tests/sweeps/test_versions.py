@@ -30,7 +30,7 @@ def test_the_modules_a_run_uses():
 
 
 @pytest.mark.parametrize(("module", "changes"), [("forms", True), ("arrays", False), ("page", False)])
-def test_a_run_is_another_when_what_it_uses_changes(monkeypatch, tmp_path, module, changes):
+def test_a_runs_id_changes_with_the_code_it_uses(monkeypatch, tmp_path, module, changes):
     before, real = run_id(Run()), versions._file
 
     def file(name):
@@ -97,7 +97,7 @@ def test_the_module_of_a_users_function_counts(tmp_path, monkeypatch):
     assert ids[0] != ids[1]
 
 
-def test_what_has_no_name_of_its_own():
+def test_a_lambda_has_no_id():
     run = Run()
     assert trace(run).words == []
     assert trace(replace(run, prompts=replace(run.prompts, label_rule=rule))).files == {os.path.realpath(__file__)}

@@ -8,7 +8,7 @@ from iclab.theory.icl import least_pattern_sum, theorem33_conditions, theorem34_
 from iclab.theory.setting import balanced
 
 
-def test_coverage_asks_for_every_pattern_with_both_labels_equally_often():
+def test_coverage_requires_every_pattern_with_both_labels_equally_often():
     for tasks in ("cyclic:1", "cyclic:3", "all"):
         assert balanced(training_prompts(tasks=tasks))
     cycle = tuple((i, (i + 1) % 6) for i in range(6))

@@ -25,12 +25,12 @@ ICL = icl.one_layer_run(0.8, 1_000)
 COT = cot.a_run(2_000)
 
 
-def place(found, name):
-    return next(statement for statement in found if statement.place == name)
+def place(statements, name):
+    return next(statement for statement in statements if statement.place == name)
 
 
-def premise(found, name, start):
-    return next(p for p in place(found, name).premises if p.name.startswith(start))
+def premise(statements, name, start):
+    return next(p for p in place(statements, name).premises if p.name.startswith(start))
 
 
 def test_every_statement_of_the_papers_is_there():
@@ -47,16 +47,16 @@ def test_every_statement_of_the_papers_is_there():
 
 
 @pytest.mark.parametrize("model", [GPT2(), GatedAttention(member="retnet"), GatedAttention(layers=3)])
-def test_no_theorem_speaks_of_other_models(model):
+def test_no_theorem_covers_other_models(model):
     assert theory_of(Run(model=model)) == []
 
 
 def test_the_outlier_fraction_against_both_bounds():
-    found = theory_of(MAMBA, mamba.attacked_prompts("flip", 0.7))
-    two, four = premise(found, "Theorem 2", "Theorem 2 (c)"), premise(found, "Theorem 4", "Theorem 4 (c)")
+    statements = theory_of(MAMBA, mamba.attacked_prompts("flip", 0.7))
+    two, four = premise(statements, "Theorem 2", "Theorem 2 (c)"), premise(statements, "Theorem 4", "Theorem 4 (c)")
     assert two.sentence == "Theorem 2 (c) needs the outlier fraction below 0.6 [min(1, p_a l_tr / l_ts)]; yours is 0.7"
     assert four.sentence == "Theorem 4 (c) needs the outlier fraction below 0.5; yours is 0.7"
-    assert place(found, "Theorem 2").verdict == place(found, "Theorem 4").verdict == "not covered"
+    assert place(statements, "Theorem 2").verdict == place(statements, "Theorem 4").verdict == "not covered"
     inside = theory_of(MAMBA, mamba.attacked_prompts("flip", 0.45))
     assert premise(inside, "Theorem 2", "Theorem 2 (c)").met
     assert premise(inside, "Theorem 4", "Theorem 4 (c)").met
@@ -65,21 +65,21 @@ def test_the_outlier_fraction_against_both_bounds():
 
 
 def test_orders_of_the_mamba_paper_by_hand():
-    found = theory_of(MAMBA, mamba.attacked_prompts("flip", 0.4), accuracy=0.1, constants={})
+    statements = theory_of(MAMBA, mamba.attacked_prompts("flip", 0.4), accuracy=0.1, constants={})
     # p_a .6, M1 6, beta 3, V 3, kappa_a 2: V / beta^4, V beta (1 - p_a) / (p_a eps), log M1 / (1 - p_a)
-    low, high = [p for p in place(found, "Theorem 1").premises if p.name.startswith("Theorem 1 (ii)")]
+    low, high = [p for p in place(statements, "Theorem 1").premises if p.name.startswith("Theorem 1 (ii)")]
     assert low.required.startswith(">= c * 0.037 ")
     assert high.required.startswith("<= c * 60 ")
-    assert premise(found, "Theorem 1", "Theorem 1 (iii)").required.startswith(">= c * 4.48 ")
-    assert premise(found, "Theorem 1", "Theorem 1 (i)").required.startswith(">= c * 230 ")  # eps^-2 log 1/eps
-    steps, = place(found, "Theorem 1").laws
+    assert premise(statements, "Theorem 1", "Theorem 1 (iii)").required.startswith(">= c * 4.48 ")
+    assert premise(statements, "Theorem 1", "Theorem 1 (i)").required.startswith(">= c * 230 ")  # eps^-2 log 1/eps
+    steps, = place(statements, "Theorem 1").laws
     assert steps.order(MAMBA, None) == pytest.approx(6 / (0.4 * 9))
-    linear, = place(found, "Theorem 3").laws
+    linear, = place(statements, "Theorem 3").laws
     assert linear.order(MAMBA, None) == pytest.approx(6 / (0.4 * 9 * 20))
-    examples, = place(found, "Theorem 4").laws
+    examples, = place(statements, "Theorem 4").laws
     assert examples.order(MAMBA, mamba.attacked_prompts("flip", 0.4)) == pytest.approx(0.4 / 0.01 * np.log(6))
     assert examples.order(MAMBA, mamba.attacked_prompts("flip", 0.6)) == np.inf
-    assert place(found, "Theorem 1").verdict == "covered up to constants"
+    assert place(statements, "Theorem 1").verdict == "covered up to constants"
 
 
 @pytest.mark.parametrize(("changes", "name"), [
@@ -92,10 +92,10 @@ def test_orders_of_the_mamba_paper_by_hand():
 ])
 def test_what_the_mamba_paper_takes_for_granted(changes, name):
     run = replace(MAMBA, **{part: replace(getattr(MAMBA, part), **fields) for part, fields in changes.items()})
-    found = theory_of(run, mamba.attacked_prompts("flip", 0.4))
+    statements = theory_of(run, mamba.attacked_prompts("flip", 0.4))
     assert premise(theory_of(MAMBA, mamba.attacked_prompts("flip", 0.4)), "Theorem 1", name).met
     for where in ("Theorem 1", "Theorem 2", "Theorem 3", "Theorem 4", "Corollary 1", "Corollary 2"):
-        assert premise(found, where, name).met is False
+        assert premise(statements, where, name).met is False
 
 
 def test_a_test_of_other_patterns_is_not_covered():
@@ -106,11 +106,11 @@ def test_a_test_of_other_patterns_is_not_covered():
         assert statement.place == "Condition 1" or statement.verdict == "not covered"
 
 
-def test_no_outliers_ask_for_nothing():
+def test_without_outliers_their_premises_are_met():
     clean = replace(MAMBA, prompts=replace(MAMBA.prompts, outlier_fraction=0.0))
-    found = theory_of(clean, replace(clean.prompts, tasks="all"))
-    assert premise(found, "Theorem 2", "Theorem 2 (a)").met
-    assert premise(found, "Theorem 1", "Theorem 1 (ii)").met
+    statements = theory_of(clean, replace(clean.prompts, tasks="all"))
+    assert premise(statements, "Theorem 2", "Theorem 2 (a)").met
+    assert premise(statements, "Theorem 1", "Theorem 1 (ii)").met
 
 
 def test_laws_of_the_other_papers_by_hand():
@@ -128,10 +128,10 @@ def test_laws_of_the_other_papers_by_hand():
 
 def test_direct_prompting_is_only_promised_with_condition_one():
     bad = cot.default_test(transitions=same_steps(0.4, 0.1, condition_one=False), prompt_length=20)
-    found = theory_of(COT, bad)
-    assert not premise(found, "Theorem 3 (b)", "Condition 1").met
-    assert premise(found, "Theorem 3 (a)", "Theorem 3 (a)").met
-    assert not any(p.name.startswith("Condition 1") for p in place(found, "Theorem 2").premises)
+    statements = theory_of(COT, bad)
+    assert not premise(statements, "Theorem 3 (b)", "Condition 1").met
+    assert premise(statements, "Theorem 3 (a)", "Theorem 3 (a)").met
+    assert not any(p.name.startswith("Condition 1") for p in place(statements, "Theorem 2").premises)
     good = theory_of(COT, cot.default_test(prompt_length=20))
     assert premise(good, "Theorem 3 (b)", "Condition 1").met
     assert place(good, "Theorem 3 (a)").verdict == "not covered"
@@ -159,9 +159,9 @@ def test_every_law_has_a_shipped_constant_and_an_entry_that_fits_it():
     assert {law.key for law in LAWS} == set(shipped_constants())
     for law in LAWS:
         assert law.entry in entries
-        found = shipped_constants()[law.key]
-        assert 0 < found.low <= found.value <= found.high
-        assert found.scale == "full"
+        shipped = shipped_constants()[law.key]
+        assert 0 < shipped.low <= shipped.value <= shipped.high
+        assert shipped.scale == "full"
     text = json.dumps([constant.to_json() for constant in shipped_constants().values()])
     assert read_constants(text) == {key: Constant(**c.to_json()) for key, c in shipped_constants().items()}
 
@@ -181,15 +181,15 @@ def test_the_command(paper, capsys):
     assert main(["theory", "--paper", paper]) == 0
     assert "Theorem" in capsys.readouterr().out
     assert main(["theory", "--paper", paper, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert all(set(statement) >= {"place", "verdict", "premises", "laws"} for statement in found)
+    statements = json.loads(capsys.readouterr().out)
+    assert all(set(statement) >= {"place", "verdict", "premises", "laws"} for statement in statements)
 
 
 def test_the_command_reads_any_field(capsys):
     assert main(["theory", "--test.outlier-fraction", "0.7"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "Theorem 2 (c) needs the outlier fraction below 0.6 [min(1, p_a l_tr / l_ts)]; yours is 0.7." in told
-    assert "Theorem 4 (c) needs the outlier fraction below 0.5; yours is 0.7." in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Theorem 2 (c) needs the outlier fraction below 0.6 [min(1, p_a l_tr / l_ts)]; yours is 0.7." in printed
+    assert "Theorem 4 (c) needs the outlier fraction below 0.5; yours is 0.7." in printed
     assert main(["theory", "--paper", "cot", "--tau", "0.4", "--rho", "0.2", "--test.prompt-length", "15"]) == 0
     assert "tau 0.4, rho 0.2" in capsys.readouterr().out
     assert main(["theory", "--paper", "cot", "--tau-o", "0.4", "--rho-o", "0.1", "--condition-one", "false"]) == 0
@@ -217,9 +217,9 @@ def test_the_command_reads_a_checkpoint(tmp_path, tiny_run, capsys):
 ])
 def test_bad_input_is_one_line(arguments, message, capsys):
     assert main(["theory", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
 
 
 def test_notation(capsys):

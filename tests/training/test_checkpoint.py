@@ -1,4 +1,4 @@
-"""Checkpoints: the same numbers back, the same numbers after going on, damage noticed."""
+"""Checkpoints: loading and resuming give the same numbers, damage is noticed."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_a_round_trip_keeps_everything(tiny_run, tmp_path):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_going_on_gives_the_same_numbers(tiny_run, tmp_path, optimizer):
+def test_resuming_gives_the_same_numbers(tiny_run, tmp_path, optimizer):
     run = replace(tiny_run, training=replace(tiny_run.training, optimizer=optimizer, learning_rate=0.01))
     save_checkpoint(tmp_path / "half.safetensors", train(with_steps(run, 20)))
     half = load_checkpoint(tmp_path / "half.safetensors")
     same(train(with_steps(run, 40), start=half), train(with_steps(run, 40)))
 
 
-def test_an_ensemble_goes_on_from_where_each_run_stopped(tiny_run):
+def test_an_ensemble_resumes_where_each_run_stopped(tiny_run):
     runs = [tiny_run.seeded(seed) for seed in range(3)]
     whole = train_many([with_steps(run, 30) for run in runs])
     starts = [train_many([with_steps(runs[0], 10)])[0], None, train_many([with_steps(runs[2], 20)])[0]]
@@ -47,7 +47,7 @@ def test_an_ensemble_goes_on_from_where_each_run_stopped(tiny_run):
         np.testing.assert_array_equal(a.steps, b.steps)
 
 
-def test_only_the_same_run_can_go_on(tiny_run):
+def test_only_the_same_run_can_resume(tiny_run):
     with pytest.raises(SpecError, match="same run"):
         train(with_steps(tiny_run.seeded(1), 40), start=train(tiny_run))
     with pytest.raises(SpecError, match="at least the 30 steps"):

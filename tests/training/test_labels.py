@@ -122,12 +122,12 @@ def test_a_loss_must_suit_the_labels():
 
 
 def test_a_users_loss_trains_as_the_named_one(tiny_run):
-    def mine(output, label):
+    def hinge(output, label):
         return jnp.maximum(0.0, 1.0 - label * output)
 
-    runs = [replace(tiny_run, training=replace(tiny_run.training, loss=loss)) for loss in ("hinge", mine)]
-    named, own = train_many(runs)
-    np.testing.assert_allclose(named.loss, own.loss, rtol=1e-5)
+    runs = [replace(tiny_run, training=replace(tiny_run.training, loss=loss)) for loss in ("hinge", hinge)]
+    named, custom = train_many(runs)
+    np.testing.assert_allclose(named.loss, custom.loss, rtol=1e-5)
     logistic = train(replace(tiny_run, training=replace(tiny_run.training, loss="logistic")))
     assert logistic.state == "trained"
     assert logistic.loss[-1] < np.log(2)

@@ -34,7 +34,7 @@ def test_a_compiled_sampler_draws_what_a_plain_one_does(change):
     compiled = family.sample(3, 40).numpy()
     with jax.disable_jit():
         plain = family.sample(3, 40).numpy()
-    jax.tree.map(lambda ours, theirs: np.testing.assert_allclose(ours, theirs, atol=1e-5), compiled, plain)
+    jax.tree.map(lambda actual, expected: np.testing.assert_allclose(actual, expected, atol=1e-5), compiled, plain)
     assert compiled.truth.outlier.dtype == bool
 
 

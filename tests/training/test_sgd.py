@@ -71,7 +71,7 @@ def test_probes_are_recorded_on_the_schedule(tiny_run):
     np.testing.assert_allclose(trained.probes["norm"][-1], (trained.params[0].W_B ** 2).sum(), rtol=1e-5)
 
 
-def test_records_of_a_probe_go_on_with_the_run(tiny_run, tmp_path):
+def test_probe_records_continue_when_a_run_resumes(tiny_run, tmp_path):
     def norm(run, params):
         return (params[0].W_B ** 2).sum()
 

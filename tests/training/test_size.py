@@ -1,4 +1,4 @@
-"""Memory is worked out from the spec as it is then needed, and too much of it is refused before work begins."""
+"""The memory estimated from a spec is what is then needed; too much is refused before work begins."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_weights_are_counted_as_models_make_them():
                                      Chain(partly_solved=False, patterns=9)], ids=["labels", "chain", "chain test"])
 def test_a_batch_is_estimated_within_a_factor_of_two(prompts):
     drawn = jax.eval_shape(lambda: prompts.sample(0, 16))
-    held = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(drawn))
-    assert held / 2 < 16 * prompts.prompt_bytes() < held * 2
+    actual = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(drawn))
+    assert actual / 2 < 16 * prompts.prompt_bytes() < actual * 2
 
 
 def test_scores_between_tokens_count():

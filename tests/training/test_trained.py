@@ -1,4 +1,4 @@
-"""What became of a training: trained, stuck or diverged, and what to try."""
+"""The outcome of a training: trained, stuck or diverged, and what to try."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def with_losses(run, losses, every=10):
 
 
 def kill(_):
-    """An optimizer whose first step sets every weight to 0, from where no gradient leads on."""
+    """An optimizer whose first step sets every weight to 0, where every gradient is 0."""
     return optax.GradientTransformation(
         lambda params: (), lambda gradient, state, params: (jax.tree.map(lambda weight: -weight, params), state))
 
@@ -59,7 +59,7 @@ def test_divergence_says_where_and_what_to_try(tiny_run):
     [0.0, 0.0, 0.0],            # separated from the first batch on
     [1e-9, 1e-9],
     [0.7, 0.7001],              # slow is not stuck
-    [0.9, 0.25, 0.25],          # a loss that came to rest
+    [0.9, 0.25, 0.25],          # a loss that levelled off
     [1.0, 1.0, 0.99999],
     [0.7],                      # one record alone tells nothing
     [0.8, 1.0],                 # nor does one loss of 1 by accident

@@ -1,4 +1,4 @@
-"""A run's result does not depend on its company."""
+"""A run's result does not depend on the runs trained with it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_packmates_do_not_change_a_bit(mixed_runs):
     np.testing.assert_array_equal(first[1].params[0].W_B, second[3].params[0].W_B)
 
 
-def test_shared_batches_equal_batches_of_ones_own(float64, tiny_run):
+def test_shared_batches_equal_separate_batches(float64, tiny_run):
     runs = [replace(tiny_run, init_seed=seed) for seed in range(5)]
     for run, shared in zip(runs, train_many(runs), strict=True):
         close(train(run), shared, 1e-9)
@@ -94,7 +94,7 @@ def test_runs_that_embed_labels_differently_do_not_share_batches(float64, tiny_r
 
 @pytest.mark.parametrize(("steps", "every", "expected"), [(30, 10, [10, 20, 30]), (25, 10, [10, 20, 25]),
                                                           (120, 100, [100, 120]), (7, 50, [7])])
-def test_every_record_is_handed_over_the_last_too(tiny_run, steps, every, expected):
+def test_every_record_is_handed_over_including_the_last(tiny_run, steps, every, expected):
     run = replace(tiny_run, training=replace(tiny_run.training, steps=steps, record_every=every))
     seen = []
     trained = train(run, recorded=lambda index, make: seen.append(make()))

@@ -60,9 +60,9 @@ def compare(rounds: int = 5, say: Callable[[str], None] = lambda text: None) -> 
     ours = ("single", "independent_32", "shared_32")
     seconds = {name: median(values) for name, values in times.items()}
 
-    def ratio(theirs: str) -> dict[str, float]:
+    def ratio(reference: str) -> dict[str, float]:
         # Ratios within a round, then their median: a slow spell of the machine hits both sides.
-        return {name: round(median(a / b for a, b in zip(times[theirs], times[name], strict=True)), 2)
+        return {name: round(median(a / b for a, b in zip(times[reference], times[name], strict=True)), 2)
                 for name in ours}
 
     flops = model_step_flops(prompts.dimension + 1, prompts.prompt_length + 1, BATCH)

@@ -15,9 +15,8 @@ from iclab.probes.error_rate import UNIT, seed_interval
 def heat_figure(name: str, title: str, caption: str, x: Sequence[float], y: Sequence[float],
                 values: Float[np.ndarray, "seeds y x"], theory: Float[np.ndarray, "y x"], x_label: str, y_label: str
                 ) -> Plot:
-    """Fractions: mean over seeds as colour and number, ± reach of its 95 % interval, the theory in brackets.
-
-    A line bounds the region where the theory gives 1.
+    """A heat map of fractions. Each cell shows the mean over seeds, as colour and as a number, ± the larger half-width
+    of its 95 % interval, and the theory's value in brackets; a line bounds the region where the theory gives 1.
     """
     import matplotlib.pyplot as plt
 
@@ -31,9 +30,10 @@ def heat_figure(name: str, title: str, caption: str, x: Sequence[float], y: Sequ
         axis.set_yticks(range(len(y)), [f"{value:g}" for value in y])
         for i, j in np.ndindex(mean.shape):
             interval = seed_interval(values[:, i, j], within=UNIT)
-            reach = max(interval.high - interval.mean, interval.mean - interval.low)
+            half_width = max(interval.high - interval.mean, interval.mean - interval.low)
             ink = "white" if mean[i, j] > 0.65 else "#222222"
-            axis.text(j, i + 0.12, f"{mean[i, j]:.2f} ± {reach:.2f}", ha="center", va="center", fontsize=8.5, color=ink)
+            axis.text(j, i + 0.12, f"{mean[i, j]:.2f} ± {half_width:.2f}", ha="center", va="center", fontsize=8.5,
+                      color=ink)
             axis.text(j, i - 0.22, f"({theory[i, j]:.2f})", ha="center", va="center", fontsize=7.5, color=ink)
             rows.append((x[j], y[i], *(f"{v:.6g}" for v in interval), f"{theory[i, j]:.6g}", len(values)))
         if (theory < 1).any() and (theory >= 1).any():

@@ -29,9 +29,9 @@ def phase_diagram(results: TrialTable, x: str, y: str, *, colour: str = "error",
                   theory: str | Theory | None = None, name: str = "phase", title: str = "", caption: str = "") -> Plot:
     """Mean of `colour` over seeds for every (x, y), one panel per value of `panel`.
 
-    Small numbers in a cell are the mean and the reach of its 95 % interval; a cross marks cells in which some seed got
-    stuck, diverged or failed. If `theory` is given (`mamba`, `module:function`, or a function (run, test) ->
-    margin), the line bounds the region in which the theorem's premises hold.
+    Small numbers in a cell are the mean and the larger half-width of its 95 % interval; a cross marks cells in which
+    some seed got stuck, diverged or failed. If `theory` is given (`mamba`, `module:function`, or a function
+    (run, test) -> margin), the line bounds the region in which the theorem's premises hold.
     """
     import matplotlib.pyplot as plt
 
@@ -79,16 +79,16 @@ def _check(results: TrialTable, x: str, y: str, colour: str, panel: str | None) 
 
 def _cells(table: pl.DataFrame, x: str, y: str, colour: str, columns: list[float], rows: list[float]
            ) -> dict[str, Any]:
-    """Mean, reach of its interval, and whether a seed failed to train, per cell, as arrays of shape (y, x)."""
-    mean, reach = np.full((2, len(rows), len(columns)), np.nan)
+    """Arrays of shape (y, x): the mean, the larger half-width of its interval, and whether a seed failed to train."""
+    mean, half_width = np.full((2, len(rows), len(columns)), np.nan)
     trouble = np.zeros(mean.shape, bool)
     for row in table.iter_rows(named=True):
         at = rows.index(row[y]), columns.index(row[x])
         if row[colour] is not None:
             mean[at] = row[colour]
-            reach[at] = max(row[f"{colour}_high"] - mean[at], mean[at] - row[f"{colour}_low"])
+            half_width[at] = max(row[f"{colour}_high"] - mean[at], mean[at] - row[f"{colour}_low"])
         trouble[at] = row["trained"] < row["of"]
-    return {"x": columns, "y": rows, "mean": mean, "reach": reach, "trouble": trouble}
+    return {"x": columns, "y": rows, "mean": mean, "half_width": half_width, "trouble": trouble}
 
 
 def _draw(axis: Any, cell: dict[str, Any], top: float) -> Any:
@@ -107,8 +107,8 @@ def _draw(axis: Any, cell: dict[str, Any], top: float) -> Any:
         if max(shape) <= WRITTEN_CELLS and np.isfinite(cell["mean"][i, j]):
             ink = "white" if cell["mean"][i, j] > 0.6 * top else "#222222"
             axis.text(j, i + 0.12, _short(cell["mean"][i, j]), ha="center", va="center", fontsize=6.5, color=ink)
-            if np.isfinite(cell["reach"][i, j]):
-                axis.text(j, i - 0.24, f"±{_short(cell['reach'][i, j])}", ha="center", va="center", fontsize=4.8,
+            if np.isfinite(cell["half_width"][i, j]):
+                axis.text(j, i - 0.24, f"±{_short(cell['half_width'][i, j])}", ha="center", va="center", fontsize=4.8,
                           color=ink)
         if cell["trouble"][i, j]:
             axis.plot(j + 0.36, i + 0.34, marker="x", color="#3a7ca5", markersize=4, markeredgewidth=1.2)

@@ -18,7 +18,7 @@ from iclab.probes.error_rate import UNIT, seed_interval
 
 
 def require_name(kind: str, name: Any) -> None:
-    """Refuse a name that is no valid file name or leads to another folder."""
+    """Refuse a name that is not a valid file name or that leads to another folder."""
     plain = isinstance(name, str) and re.fullmatch(r"\w[\w.+-]{,99}", name, re.ASCII) is not None
     require(plain, f"name of the {kind}", name,
             "be at most 100 letters, digits and . _ + - only, and begin with a letter or digit")

@@ -109,8 +109,8 @@ class Claim:
     @property
     def summary(self) -> str:
         """How many checks hold, and the one that decides."""
-        held = sum(check.verdict == "holds" for check in self.checks)
-        counts = f"{held} of {len(self.checks)} checks hold"
+        holding = sum(check.verdict == "holds" for check in self.checks)
+        counts = f"{holding} of {len(self.checks)} checks hold"
         return counts if self.deciding is None else f"{counts}; {self.deciding.words}"
 
     def to_json(self) -> dict[str, Any]:

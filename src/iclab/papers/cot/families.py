@@ -28,7 +28,7 @@ RATES = {"linear": (0.1, 0.2), "gated_retention": (0.3, 0.2), "mamba": (1.0, 0.5
 """Step size and initial scale of each member."""
 MEMBERS = {"quick": ("mamba",), "full": ("linear", "gated_retention", "mamba")}
 LENGTHS = (4, 8, 16, 32)
-NEAREST, TOLD = 5, 20
+NEAREST, EXAMPLES = 5, 20
 SEEDS, STEPS = 4, {"quick": 500, "full": 2_000}
 
 
@@ -43,7 +43,7 @@ def member_run(member: str, steps: int) -> Run:
 
 def weight_of_nearest(models: Sequence[Trained]) -> float:
     """The nearest examples' share of the gates, averaged over prompts and models."""
-    prompts = default_test(prompt_length=TOLD).sample(0, 100)
+    prompts = default_test(prompt_length=EXAMPLES).sample(0, 100)
     gates = np.stack([model.look(prompts)[1].gates[:, 0, :-1] for model in models])
     near = gates[..., -NEAREST * a_run(1).prompts.reasoning_steps:]
     return float((near.sum(axis=-1) / gates.sum(axis=-1)).mean())
@@ -76,7 +76,7 @@ def run(lab: Lab) -> Outcome:
             f"{row[0]} {row[len(LENGTHS)]}" for row in rows)
         + f" (vote {votes[0][-1]:.3f}). Models that do not forget count all matching examples. Mamba's gate "
           "forgets half the state at every column when training begins; it learns to keep more, but the last "
-          f"{NEAREST} of {TOLD} examples still have {fading:.2f} of the weight, and they decide."
+          f"{NEAREST} of {EXAMPLES} examples still have {fading:.2f} of the weight, and they decide."
         + (f" Of {len(trained)} runs {', '.join(f'{count} {state}' for state, count in broken.items())}."
            if broken else ""),
         plots=[plot], seeds=lab.seeds(SEEDS), settings={m: to_json(member_run(m, steps)) for m in members},

@@ -14,7 +14,7 @@ from iclab.papers.icl import context, ood
 from iclab.papers.icl.settings import GPT2_SIZES, TRAINING_SCALE, gpt2_run
 from iclab.probes import UNIT, information_floor
 
-SCALES = {"icl.fig3": ood.GIVEN, "icl.fig3.tame": TRAINING_SCALE}
+SCALES = {"icl.fig3": ood.PAPER_SCALE, "icl.fig3.tame": TRAINING_SCALE}
 
 
 def drawn(lab: Lab, name: str, by_sum: ood.Errors) -> Plot:

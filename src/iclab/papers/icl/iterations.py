@@ -34,7 +34,7 @@ AXES: dict[str, dict[str, tuple[float, ...]]] = {
              "beta = |q|": (2.0, 3.0, 4.0)},
 }
 THEORY = {**EXPONENTS, "beta = |q|": EXPONENTS["beta"]}
-BESIDE = ("beta = |q|",)
+NOT_JUDGED = ("beta = |q|",)
 """Measured but not judged."""
 SEEDS = {"quick": 4, "full": 4}
 STEPS = 400
@@ -68,7 +68,7 @@ def checks(counts: dict[str, Counts], scale: str) -> list[Check]:
     judged = [Check.of(f"share of runs whose loss falls to {TARGET}", seed_interval(reached, within=UNIT), ">=",
                        1.0)]
     for axis, values in counts.items():
-        if axis not in BESIDE:
+        if axis not in NOT_JUDGED:
             judged += power_checks(f"exponent of {axis} (theorem {THEORY[axis]:.3g})",
                                    exponent(AXES[scale][axis], values), THEORY[axis])
     return judged
@@ -82,7 +82,7 @@ def measure(lab: Lab) -> tuple[dict[str, Counts], list[str]]:
 def steps_law(lab: Lab, counts: dict[str, Counts]) -> FittedLaw:
     """The theorem's law for the iterations, fitted."""
     return fit_law(ITERATIONS, {axis: [ITERATIONS.order(a_run(axis, value), None) for value in values]
-                                for axis, values in AXES[lab.scale].items() if axis not in BESIDE}, counts, lab)
+                                for axis, values in AXES[lab.scale].items() if axis not in NOT_JUDGED}, counts, lab)
 
 
 def run(lab: Lab) -> Outcome:

@@ -37,8 +37,8 @@ LARGEST = float(f"{LARGEST_SUM:.2f}")
 SUMS = {"softmax": (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0, 1.1, LARGEST), "gpt2": (-0.5, 0.0, 0.5, 0.8, 1.0, LARGEST)}
 DECISIVE = {"softmax": 0.6, "gpt2": 0.8}
 NAMES = {"softmax": "one layer", "gpt2": "GPT-2"}
-GIVEN = 5.0
-"""The paper's K'."""
+PAPER_SCALE = 5.0
+"""K' in the paper."""
 ERROR_ALLOWED, CLIFF = 0.01, 0.01
 STATEMENT = ("Out of domain the error falls to about 0 when the coefficient sum of a new pattern passes 1, and not "
              "before.")
@@ -98,7 +98,8 @@ def checks(errors: Sequence[Errors]) -> list[Check]:
 
 def run(lab: Lab) -> Outcome:
     """Judge the claim."""
-    (one_layer,), (gpt2, tame) = measure(lab, "softmax", (GIVEN,)), measure(lab, "gpt2", (GIVEN, TRAINING_SCALE))
+    (one_layer,) = measure(lab, "softmax", (PAPER_SCALE,))
+    gpt2, tame = measure(lab, "gpt2", (PAPER_SCALE, TRAINING_SCALE))
     judged = checks([one_layer, gpt2])
     models = [*one_layer_models(lab, DECISIVE["softmax"]), *gpt2_models(lab)]
     size, gpt2_size = SIZES[lab.scale], GPT2_SIZES[lab.scale]

@@ -22,8 +22,8 @@ from iclab.sweeps.store import run_id
 from iclab.training import Trained, begin, probed
 
 LEAST, OTHER_SHARE = 1.0, 0.1
-SAID = ("The score mass on same-pattern examples grows to a constant order, that on the others stays below a bound, "
-        "and the gap widens along training.")
+PAPER_SAYS = ("The score mass on same-pattern examples grows to a constant order, that on the others stays below a "
+              "bound, and the gap widens during training.")
 STATEMENT = "In every layer attention scores gather on the context examples that share the query's pattern."
 
 
@@ -36,12 +36,12 @@ def masses_along(models: Sequence[Trained]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mass_figure(name: str, steps: Sequence[int], same: np.ndarray, other: np.ndarray, layers: Sequence[int]) -> Plot:
-    """Score mass along training, as in figures 3 and 5."""
+    """Score mass during training, as in figures 3 and 5."""
     panels = [Panel(f"layer {layer + 1}", [0, *steps],
                     [Curve("same pattern as the query", same[..., layer]), Curve("other patterns", other[..., layer])])
               for layer in layers]
     return curve_figure(name, f"Score mass in layer{'s' * (len(layers) > 1)} "
-                        f"{' and '.join(str(layer + 1) for layer in layers)} along training",
+                        f"{' and '.join(str(layer + 1) for layer in layers)} during training",
                         "Three-layer Mamba, attacked test prompts (flip, outlier fraction 0.3): sum of the scores with "
                         "the query over context examples.", panels, "training step", "sum of scores", share_y=False)
 
@@ -54,10 +54,11 @@ def figure_outcome(lab: Lab, name: str, layers: Sequence[int]) -> Outcome:
                         f"same pattern, {other[:, 0, layer].mean():.1f} to {other[:, -1, layer].mean():.1f} on others"
                         for layer in layers)
     return Outcome(shown="The sum of attention scores with the query, over examples with its pattern and over all "
-                         "others, along training; bands are 95 % intervals over seeds.",
-                   paper=SAID, measured=f"From before training to its end, {numbers}. The others' mass becomes "
-                                        "negative: an example of the other pattern votes against its label, which with "
-                                        "two patterns is a vote for the truth.",
+                         "others, during training; bands are 95 % intervals over seeds.",
+                   paper=PAPER_SAYS,
+                   measured=f"From before training to its end, {numbers}. The others' mass becomes negative: an "
+                            "example of the other pattern votes against its label, which with two patterns is a vote "
+                            "for the truth.",
                    plots=[mass_figure(name, models[0].steps.tolist(), same, other, layers)],
                    seeds=[int(m.run.init_seed) for m in models],
                    settings={"training": to_json(models[0].run)})
@@ -86,7 +87,8 @@ def run(lab: Lab) -> Outcome:
                   seeds=lab.seeds(len(models)), runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
     ends = " / ".join(f"{same[:, -1, layer].mean():.1f} and {other[:, -1, layer].mean():.1f}"
                       for layer in range(LAYERS))
-    return Outcome(shown="Each check with a 95 % interval over seeds; the curves are figures 3 and 5.", paper=SAID,
+    return Outcome(shown="Each check with a 95 % interval over seeds; the curves are figures 3 and 5.",
+                   paper=PAPER_SAYS,
                    measured=f"Verdict: {claim.verdict}. Mass on the same pattern and on the others at the end of "
                             f"training, by layer: {ends}.",
                    claim=claim, seeds=claim.seeds, settings=claim.settings)

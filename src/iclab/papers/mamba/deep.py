@@ -41,7 +41,7 @@ def mass_along(setup: Setup, params: Any) -> dict[str, Any]:
 
 
 def deep_models(lab: Lab) -> dict[str, list[Trained]]:
-    """Both models, all seeds, with their score mass along training."""
+    """Both models, all seeds, with their score mass during training."""
     size = DEEP[lab.scale]
     seeds = lab.seeds(size.seeds)
     trained = lab.train([run for member in MODELS for run in per_seed(deep_run(member, size.steps), seeds)], mass_along)

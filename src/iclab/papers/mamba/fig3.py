@@ -1,4 +1,4 @@
-"""Figure 3: score mass in the first layer of the three-layer Mamba along training. Cost: no extra training."""
+"""Figure 3: score mass in the first layer of the three-layer Mamba during training. Cost: no extra training."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def run(lab: Lab) -> Outcome:
     return figure_outcome(lab, "mamba.fig3", (0,))
 
 
-ENTRY = Entry("mamba.fig3", "figure", "Score mass along training, first layer", "li2025mamba, figure 3", run,
+ENTRY = Entry("mamba.fig3", "figure", "Score mass during training, first layer", "li2025mamba, figure 3", run,
               aliases=("workshop.fig2",))

@@ -1,4 +1,4 @@
-"""Figure 5: score mass in the second and third layers of the three-layer Mamba along training.
+"""Figure 5: score mass in the second and third layers of the three-layer Mamba during training.
 
 Cost: no extra training.
 """
@@ -14,5 +14,5 @@ def run(lab: Lab) -> Outcome:
     return figure_outcome(lab, "mamba.fig5", (1, 2))
 
 
-ENTRY = Entry("mamba.fig5", "figure", "Score mass along training, second and third layers", "li2025mamba, figure 5",
+ENTRY = Entry("mamba.fig5", "figure", "Score mass during training, second and third layers", "li2025mamba, figure 5",
               run, aliases=("workshop.fig4",))

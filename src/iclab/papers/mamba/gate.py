@@ -31,8 +31,8 @@ FRACTION = 0.3
 NEAREST = 8
 SHARE_ALLOWED, EXPLAINED = 0.25, 0.9
 TEST = attacked_prompts("flip", FRACTION)
-SAID = ("In every layer the gates of examples with an outlier are very small; those of clean ones decay roughly "
-        "exponentially with the distance from the query.")
+PAPER_SAYS = ("In every layer the gates of examples with an outlier are very small; those of clean ones decay roughly "
+              "exponentially with the distance from the query.")
 STATEMENT = ("Gates of poisoned examples are near 0; those of clean examples decay geometrically with their distance "
              "from the query.")
 
@@ -108,7 +108,7 @@ def figure_outcome(lab: Lab, name: str, title: str, layers: Sequence[int]) -> Ou
     measured, models = measure(lab)
     selected = [measured[1 + layer] for layer in layers]
     return Outcome(shown="Gate values by position in the prompt, without (green) and with (red) an outlier, and the "
-                         "fitted geometric decay.", paper=SAID,
+                         "fitted geometric decay.", paper=PAPER_SAYS,
                    measured=f"{said(selected)}. Clean gates do decay geometrically. How strongly a layer shuts "
                             "outliers out varies with the layer and the seed: what one lets in, another stops.",
                    plots=[bars(name, title, selected)], seeds=lab.seeds(DEEP[lab.scale].seeds),
@@ -140,7 +140,7 @@ def run(lab: Lab) -> Outcome:
                          "The corollary covers one layer; that each of three layers filters is what the figures show "
                          "for one trained model."])
     return Outcome(shown="Each check with a 95 % interval over seeds, for the one-layer Mamba and each layer of the "
-                         "three-layer one; the bars of the latter are figures 4 and 6.", paper=SAID,
+                         "three-layer one; the bars of the latter are figures 4 and 6.", paper=PAPER_SAYS,
                    measured=f"Verdict: {claim.verdict}. {said(layers)}. The one-layer model shows the corollary as "
                             "stated. Three layers divide the work: a layer may let outliers in if another stops them; "
                             f"in each seed's best layer poisoned gates are {best.mean():.2f} of clean ones.",

@@ -1,8 +1,8 @@
 """Claim `mamba.length`: the tolerated outlier fraction by p_a and l_ts, compared with min(1, p_a l_tr / l_ts).
 
 Rule, written before the run: at the largest tested fraction below the theorem's bound, among those with a floor of at
-most 0.02 (above it prompts of that length say too little), the excess over the floor is at most 0.02, in every cell.
-Ours, not judged: how much more is tolerated than promised.
+most 0.02 (above it, prompts of that length carry too little information), the excess over the floor is at most 0.02,
+in every cell. Ours, not judged: how much more is tolerated than promised.
 Cost: 16 trainings of 3,000 steps, 0.4 million test prompts, about 15 s.
 """
 

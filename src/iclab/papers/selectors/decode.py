@@ -26,7 +26,7 @@ PLACE = "li2024selectors, proposition 2, figure 1 (b)"
 
 
 def checks(probed: dict[str, Float[np.ndarray, "seeds records"]]) -> list[Check]:
-    """The rule above, on the probe's values along training."""
+    """The rule above, on the probe's values during training."""
     ends = {name: seed_interval(probed[name][:, -1], within=UNIT)
             for name in ("share", "error of labels", "error of features")}
     return [Check.of("share of neurons whose label part exceeds the feature part", ends["share"], ">=", HALF),

@@ -23,7 +23,7 @@ PLACE = "li2024selectors, proposition 1, figure 1 (a)"
 
 
 def checks(norms: dict[str, Float[np.ndarray, "seeds records"]]) -> list[Check]:
-    """The rule above, on norms along training."""
+    """The rule above, on norms during training."""
     return [Check.of(f"growth of {name} patterns", seed_interval(values[:, -1] / values[:, 0]),
                      *((">=", GROWS) if name.endswith(" relevant") else ("<=", STAYS)))
             for name, values in norms.items()]

@@ -1,4 +1,4 @@
-"""Figure 1: norms of patterns in queries and keys (a), feature and label part of the neurons (b), along training.
+"""Figure 1: norms of patterns in queries and keys (a), feature and label part of the neurons (b), during training.
 
 Cost: none beyond `selectors.features`.
 """
@@ -20,7 +20,7 @@ def run(lab: Lab) -> Outcome:
              for kind in ("relevant", "irrelevant")}
     features, labels = along(models, "features"), along(models, "labels")
     plot = curve_figure(
-        "selectors.fig1", "Patterns in queries and keys, and what the neurons read, along training",
+        "selectors.fig1", "Patterns in queries and keys, and what the neurons read, during training",
         "(a) mean norms of W_Q mu, W_K mu (relevant) and W_Q nu, W_K nu (irrelevant), nearly the same for queries and "
         "keys; (b) mean input of the neurons that vote for the truth, split into what they read from features and from "
         "labels.",
@@ -37,4 +37,4 @@ def run(lab: Lab) -> Outcome:
         plots=[plot], seeds=lab.seeds(len(models)), settings={"training": to_json(models[0].run)})
 
 
-ENTRY = Entry("selectors.fig1", "figure", "Patterns and neurons along training", "li2024selectors, figure 1", run)
+ENTRY = Entry("selectors.fig1", "figure", "Patterns and neurons during training", "li2024selectors, figure 1", run)

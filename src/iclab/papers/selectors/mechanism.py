@@ -1,4 +1,4 @@
-"""What happens inside along training: how patterns grow in queries and keys, and what the neurons read.
+"""What happens inside during training: how patterns grow in queries and keys, and what the neurons read.
 
 The input of a neuron is a sum of two parts, what it reads from the features and from the labels that attention brings:
 with `p = sum_i softmax_i p_i`, `W_O W_V p = (W_O W_V)[:, :d] p[:d] + (W_O W_V)[:, d:] p[d:]`. Both are averaged over

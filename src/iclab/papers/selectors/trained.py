@@ -9,6 +9,6 @@ from iclab.training import Trained
 
 
 def trained_models(lab: Lab) -> list[Trained]:
-    """The models of all seeds at this scale, probed along training."""
+    """The models of all seeds at this scale, probed during training."""
     size = SIZES[lab.scale]
     return lab.train(per_seed(a_run(size.steps), lab.seeds(size.seeds)), inside)
