@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from iclab import GPT2, GatedAttention, Run, SpecError, save_checkpoint, theory_of, train
+from iclab import GPT2, Classification, GatedAttention, Run, SpecError, save_checkpoint, theory_of, train
 from iclab.cli import main
 from iclab.core.spec import replace
 from iclab.papers.catalogue import all_entries
@@ -235,3 +235,19 @@ def test_the_command_needs_no_options(capsys):
 
     assert main(["theory"]) == 0
     assert "Theorem 2 (c)" in capsys.readouterr().out
+
+
+def test_theorems_about_a_model_of_ones_own_enter_where_they_are_defined(monkeypatch):
+    from iclab.theory import all as every
+
+    monkeypatch.setattr(every, "_THEORIES", list(every._THEORIES))
+
+    class OwnAttention(GatedAttention):
+        """A model of a user's own."""
+
+    run = Run(model=OwnAttention(layers=2))
+    assert theory_of(run) == []
+    every.theorems(OwnAttention, Classification, covers=lambda run: run.model.layers == 2)(
+        lambda run, test, accuracy, constants: [accuracy, test])
+    assert theory_of(run, accuracy=0.2) == [0.2, run.prompts]
+    assert theory_of(replace(run, model=OwnAttention(layers=3))) == []
