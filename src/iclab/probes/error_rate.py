@@ -21,7 +21,8 @@ from iclab.core.limits import require_test_size
 from iclab.core.parallel import Compiled, each
 from iclab.core.spec import lower
 from iclab.models.forward import forward_batch
-from iclab.prompts.labels import LabelKind
+from iclab.probes.kernel_errors import kernel_errors, kernels_can_read
+from iclab.prompts.labels import SIGN, LabelKind
 from iclab.prompts.prompt import Family, Prompt
 from iclab.prompts.randomness import Key, as_key, fold
 from iclab.training.trained import Trained
@@ -101,11 +102,13 @@ def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], se
     """Mean of `judge(model, params, batch)` over the batches of every test, for every trained run.
 
     Drawing and judging are two programs, so each model and each test is compiled once, not every pair of them;
-    models judged together read the same prompts, drawn once.
+    models judged together read the same prompts, drawn once. The fused kernels measure errors where they can.
     """
     for test in tests:
         require_test_size(test, count, TEST_BATCH)
     batches = -(-count // TEST_BATCH)
+    if judge is errors_of(SIGN) and kernels_can_read(models, tests):
+        return kernel_errors(models, tests, batch_keys(seed, batches), TEST_BATCH)
     at_once = next(n for n in range(AT_ONCE, 0, -1) if batches % n == 0)
     keys = [Key(*words) for words in zip(*(word.reshape(-1, at_once) for word in batch_keys(seed, batches)),
                                          strict=True)]

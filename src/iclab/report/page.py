@@ -24,7 +24,7 @@ from iclab.papers.references import SOURCES, Paper
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
-PACKAGES = ("iclab", "jax", "jaxlib", "numpy", "optax", "scikit-learn", "scipy", "matplotlib", "polars")
+PACKAGES = ("iclab", "jax", "jaxlib", "numba", "numpy", "optax", "scikit-learn", "scipy", "matplotlib", "polars")
 
 
 class Page:
@@ -81,4 +81,11 @@ def about() -> dict[str, Any]:
     return {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
                        f"Python {platform.python_version()}",
-            "versions": [(name, metadata.version(name)) for name in PACKAGES]}
+            "versions": [(name, _version(name)) for name in PACKAGES]}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -17,7 +17,7 @@ from iclab.sweeps.store import Store, as_store, run_id
 from iclab.sweeps.sweep import Sweep
 from iclab.training import Run, train_many
 from iclab.training.packing import Group, groups
-from iclab.training.program import pack_bytes
+from iclab.training.programs import pack_bytes
 
 MEASURED_PROGRAMS = 6
 """At most this many programs are compiled and timed; the rest are assumed to cost their mean."""

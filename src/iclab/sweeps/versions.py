@@ -17,6 +17,8 @@ from typing import Any
 
 import jax
 
+from iclab.kernels.fitting import numba_version
+
 LIBRARIES = ("jax", "jaxlib", "numpy", "optax")
 ROOT = "iclab"
 
@@ -108,7 +110,9 @@ USUAL = {"jax_threefry_partitionable": True, "jax_default_prng_impl": "threefry2
 
 
 def precision() -> str:
-    """float32 or float64, and any non-default JAX settings that affect numerical results."""
+    """float32 or float64, what trains where `backend` is `auto`, and any non-default JAX settings that affect numerical
+    results."""
     options = [f"{name}={jax.config.values[name]}" for name, usual in USUAL.items() if jax.config.values[name] != usual]
     options += sorted(flag for flag in os.environ.get("XLA_FLAGS", "").split() if "fast_math" in flag)
-    return " ".join(["float64" if jax.config.values["jax_enable_x64"] else "float32", *options])
+    kernels = f"numba {numba_version()}" if numba_version() else "no kernels"
+    return " ".join(["float64" if jax.config.values["jax_enable_x64"] else "float32", kernels, *options])

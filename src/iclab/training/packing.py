@@ -69,7 +69,7 @@ def by_structure(runs: Sequence[Run], starts: Sequence[Trained | None]) -> list[
     for index, (run, start) in enumerate(zip(runs, starts, strict=True)):
         leaves, tree = jax.tree.flatten(Setup.of(run))
         begun = 0 if start is None else int(start.steps[-1])
-        schedule = (run.training.steps, run.training.record_every, begun)
+        schedule = (run.training.steps, run.training.record_every, run.training.backend, begun)
         groups.setdefault((tree, tuple(np.shape(leaf) for leaf in leaves), schedule), []).append(index)
     return list(groups.values())
 

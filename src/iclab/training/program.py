@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
@@ -12,9 +13,9 @@ import jax.numpy as jnp
 from iclab.core.parallel import Compiled
 from iclab.models.forward import reader
 from iclab.prompts.randomness import Key
-from iclab.training.packing import Pack, cut_packs, shards_for, stack
+from iclab.training.packing import Pack, stack
 from iclab.training.records import Records, Snapshot
-from iclab.training.run import Run, Training
+from iclab.training.run import Training
 from iclab.training.sgd import (
     AHEAD,
     Learner,
@@ -41,40 +42,110 @@ class Interrupted(Exception):
     """Another pack failed or the user stopped the work."""
 
 
-class Program:
-    """The compiled training of one structure and width."""
+class Stepper(ABC):
+    """A pack of runs in training."""
+
+    @abstractmethod
+    def advance(self, done: int, length: int) -> tuple[Any, Any]:
+        """Take `length` steps from step `done` on: the losses of every run and step, and what the probe sees after the
+        last."""
+
+    @abstractmethod
+    def state(self, done: int) -> State:
+        """The runs as they are after step `done`, stacked."""
+
+
+class PackProgram(ABC):
+    """What trains packs of one structure."""
 
     def __init__(self, shared: bool, shards: int, probe: Probe | None):
         self.probe, self.shared, self.shards = probe, shared, shards
         self.compiled = Compiled()
 
+    @abstractmethod
+    def stepper(self, pack: Pack, state: State, done: int) -> Stepper:
+        """The pack at a state, about to go on from step `done`."""
+
+    @abstractmethod
+    def call_length(self, training: Training, done: int, stops: bool = False) -> int:
+        """Steps of the next call. `stops`: whether every record must end a call."""
+
+    @abstractmethod
+    def bytes(self, pack: Pack) -> int:
+        """Memory that a pack needs while it is trained."""
+
+    def start(self, pack: Pack) -> State:
+        """Starting weights of all runs. Not one program: most models share its parts, which are compiled once."""
+        model, training, init_seed = pack.learners()
+        return jax.vmap(lambda model, training, key: starting_state(model, training, key, pack.dimension))(
+            model, training, init_key(init_seed))
+
+    def look(self, pack: Pack, state: State) -> Any:
+        """What the probe sees of every run, by name."""
+        args = pack.learners(), pack.source(), state.params
+        return self.compiled.get("look", self.probed, *args)(*args)
+
+    def probed(self, learners: Learner, source: Source, params: Any) -> Any:
+        """`look` inside a program."""
+        probe = self.probe
+        if probe is None:
+            return None
+        look = jax.vmap(lambda learner, source, params: probe(Setup(*learner, *source), params),
+                        in_axes=(0, None if self.shared else 0, 0))
+        return named(look(learners, source, params))
+
     def train(self, pack: Pack, meter: Callable[[int], None], stopped: Callable[[], bool],
               recorded: Callable[[int, Snapshot], None] | None = None) -> Snapshot:
         """Train a pack, call by call; `meter(steps)` counts them, `recorded(index, snapshot)` gets every record."""
-        learners, source = pack.learners(), pack.source()
         training, records = pack.runs[0].training, Records(pack)
         runs = len(set(pack.members))
         done = records.steps[-1] if records.steps else 0
         if done == 0:
-            state = _begin(learners, pack.dimension)
+            state = self.start(pack)
         else:
             meter(done * runs)
             state = stack([State(start.params, start.optimizer, jnp.uint32(done))
                            for start in pack.starts if start is not None])
-        loop = self.begin(pack, learners, source, state, done)
+        stepper = self.stepper(pack, state, done)
         while done < training.steps:
             if stopped():
                 raise Interrupted
             length = self.call_length(training, done, recorded is not None)
-            keys = step_keys(source.data_seed, done + AHEAD, length)
-            loop, losses, probed = self.program(learners, source, keys, loop)(learners, source, keys, loop)
+            losses, seen = stepper.advance(done, length)
             done += length
-            records.add(done, jax.device_get(losses), probed)
+            records.add(done, losses, seen)
             meter(length * runs)
             if recorded is not None and records.complete:
                 for member in dict.fromkeys(pack.members):
-                    recorded(member, records.snapshot(loop.state))
-        return records.snapshot(loop.state)
+                    recorded(member, records.snapshot(stepper.state(done)))
+        return records.snapshot(stepper.state(done))
+
+
+class XlaStepper(Stepper):
+    """A pack of runs and the batches drawn for their next steps."""
+
+    def __init__(self, program: Program, pack: Pack, state: State, done: int):
+        self.program, self.learners, self.source = program, pack.learners(), pack.source()
+        self.loop = program.begin(pack, self.learners, self.source, state, done)
+
+    def advance(self, done: int, length: int) -> tuple[Any, Any]:
+        """One call of the compiled program."""
+        keys = step_keys(self.source.data_seed, done + AHEAD, length)
+        args = self.learners, self.source, keys, self.loop
+        self.loop, losses, seen = self.program.program(*args)(*args)
+        return jax.device_get(losses), seen
+
+    def state(self, done: int) -> State:
+        """The state that the loop carries."""
+        return self.loop.state
+
+
+class Program(PackProgram):
+    """The compiled training of one structure and width: one `vmap` of the training loop."""
+
+    def stepper(self, pack: Pack, state: State, done: int) -> XlaStepper:
+        """The pack at a state, about to go on from step `done`."""
+        return XlaStepper(self, pack, state, done)
 
     def advance(self, learners: Learner, source: Source, keys: Key, loop: Loop) -> tuple[Loop, Any, Any]:
         """One step of all runs per key, the losses of every step, and what the probe sees after the last."""
@@ -83,12 +154,7 @@ class Program:
         else:
             loop, losses = jax.vmap(lambda learner, source, keys, loop: stretch(Setup(*learner, *source), loop, keys))(
                 learners, source, keys, loop)
-        probe = self.probe
-        if probe is None:
-            return loop, losses, None
-        look = jax.vmap(lambda learner, source, params: probe(Setup(*learner, *source), params),
-                        in_axes=(0, None if self.shared else 0, 0))
-        return loop, losses, named(look(learners, source, loop.state.params))
+        return loop, losses, self.probed(learners, source, loop.state.params)
 
     def program(self, learners: Learner, source: Source, keys: Key, loop: Any) -> Any:
         """`advance` compiled once per number of keys; over several devices each computes its share of the runs."""
@@ -116,7 +182,7 @@ class Program:
     def bytes(self, pack: Pack) -> int:
         """Memory that a pack needs while it is trained, as the compiler reports it."""
         learners, source = pack.learners(), pack.source()
-        loop = self.begin(pack, learners, source, _begin(learners, pack.dimension), 0)
+        loop = self.begin(pack, learners, source, self.start(pack), 0)
         keys = step_keys(source.data_seed, AHEAD, self.call_length(pack.runs[0].training, 0))
         used = self.program(learners, source, keys, loop).memory_analysis()
         return self.shards * (used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes)
@@ -130,24 +196,6 @@ class Program:
         return min(cut - done % cut, training.steps - done)
 
 
-@lru_cache(maxsize=64)
-def program_of(structure: Any, shared: bool, shards: int, probe: Probe | None) -> Program:
-    """The program of a structure; training the same shapes again compiles nothing."""
-    return Program(shared, shards, probe)
-
-
-def pack_program(pack: Pack, probe: Probe | None) -> Program:
-    """The program that trains a pack."""
-    return program_of(pack.structure, pack.shared, pack.shards, probe)
-
-
-def pack_bytes(runs: list[Run], shared: bool) -> int:
-    """Bytes that the compiled program for a pack of these runs needs (compiles it)."""
-    width = -(-len(runs) // shards_for(len(runs)))
-    pack = cut_packs(runs, [None] * len(runs), list(range(len(runs))), width, shared)[0]
-    return pack_program(pack, None).bytes(pack)
-
-
 _drawing = Compiled()
 
 
@@ -158,13 +206,6 @@ def _first_batches(batch_size: int, shared: bool) -> Any:
         return first_batches(prompts, embedding, batch_size, keys)
 
     return batches if shared else jax.vmap(batches)
-
-
-def _begin(learners: Learner, dimension: int) -> State:
-    """Starting weights of all runs. Not one program: most models share its parts, which are compiled once."""
-    model, training, init_seed = learners
-    return jax.vmap(lambda model, training, key: starting_state(model, training, key, dimension))(
-        model, training, init_key(init_seed))
 
 
 def _shared_stretch(learners: Learner, source: Source, keys: Key, loop: Loop) -> tuple[Loop, Any]:

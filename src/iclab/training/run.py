@@ -15,6 +15,8 @@ from iclab.models import GatedAttention
 from iclab.prompts import Classification
 from iclab.training.losses import LOSSES
 
+BACKENDS = ("auto", "xla", "fused")
+
 
 def optimizer_of(optimizer: str | Callable[..., Any], learning_rate: Any) -> optax.GradientTransformation:
     """The transformation that optax, or a user's function, makes for a learning rate."""
@@ -66,7 +68,12 @@ class Training:
     record_every: int = schedule(default=250)
     """Steps between two records of the loss and of the probes."""
 
+    backend: str = schedule(default="auto")
+    """xla (any model and training), fused (kernels for the papers' one-layer models and plain SGD), auto (the faster
+    that can train the run). Both compute the same up to rounding."""
+
     def check(self) -> None:
+        require_choice(self, "backend", BACKENDS)
         for field in ("steps", "batch_size", "record_every"):
             require_count(self, field, 1)
         require_range(self, "learning_rate", 0, float("inf"), open_low=True, open_high=True)

@@ -17,7 +17,8 @@ from iclab.core.identity import canonical
 from iclab.core.parallel import default_workers, each
 from iclab.core.spec import replace
 from iclab.training.packing import Pack, best_width, by_structure, cut_packs, shares_data
-from iclab.training.program import Interrupted, pack_program
+from iclab.training.program import Interrupted
+from iclab.training.programs import pack_program
 from iclab.training.records import Snapshot
 from iclab.training.run import Run
 from iclab.training.sgd import Probe

@@ -1,0 +1,55 @@
+"""How kernels are compiled: by Numba, without the interpreter's lock, and kept on disk between processes.
+
+Numba's own cache notices a change in a function's file only, not in the functions that it calls. So compiled kernels
+are kept in a folder named after a hash of the sources of all of them and of the prompts and models that they compute:
+after a change in any of these files, everything is compiled again. They are kept in the user's cache folder, or in
+`NUMBA_CACHE_DIR` if that is set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numba
+
+SETTINGS: Any = numba.config
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "cache": True}
+
+
+@cache
+def _cache_folder() -> str:
+    """Where kernels compiled from these sources are kept; a temporary folder where none can be written."""
+    package = Path(__file__).parents[1]
+    sources = sorted(path for room in ("kernels", "models", "prompts") for path in (package / room).glob("*.py"))
+    name = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    for place in (SETTINGS.CACHE_DIR, Path(user) / "iclab"):
+        folder = Path(place) / "kernels" / name if place else None
+        try:
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                if os.access(folder, os.W_OK):
+                    return str(folder)
+        except OSError:
+            continue
+    return tempfile.mkdtemp(prefix="iclab-kernels-")
+
+
+def _decorated(function: Callable[..., Any], **options: Any) -> Any:
+    before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, _cache_folder()
+    try:
+        return numba.njit(**OPTIONS, **options)(function)
+    finally:
+        SETTINGS.CACHE_DIR = before
+
+
+compiled = partial(_decorated)
+"""A kernel whose arithmetic is done in the order in which it is written."""
+reordered = partial(_decorated, fastmath={"reassoc", "contract", "nsz", "arcp"})
+"""A kernel whose sums may be reordered, as vector instructions need; what is not a number stays so."""

@@ -1,0 +1,68 @@
+"""Which runs the kernels can train, said without importing Numba."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from iclab.models import GatedAttention, LabelEmbedding
+from iclab.prompts import Classification
+
+LOSSES = ("hinge", "squared", "logistic")
+"""Losses that kernels know, by their number there."""
+
+
+@cache
+def numba_version() -> str | None:
+    """The installed version of Numba; None where there is none."""
+    try:
+        return metadata.version("numba")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@cache
+def numba_fault() -> str:
+    """Why Numba cannot be used, as a rule that the machine breaks; empty if it can."""
+    if numba_version() is None:
+        return "have Numba installed (there is none for every Python)"
+    try:
+        import numba  # noqa: F401
+    except Exception as error:  # one that was built for another NumPy fails in its own way
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        return f"have a Numba that loads, which fails here: {first}"
+    return ""
+
+
+def training_misfit(model: Any, prompts: Any, training: Any) -> str:
+    """Why no kernel can train such a run, as a rule that it breaks; empty if one can."""
+    if training.optimizer != "sgd" or training.clip_norm is not None:
+        return "be trained by plain sgd without a clip_norm"
+    return misfit(model, prompts) or ("" if training.loss in LOSSES else f"have a loss of {', '.join(LOSSES)}")
+
+
+def misfit(model: Any, prompts: Any) -> str:
+    """Why no kernel can let a model read such prompts, as a rule that they break; empty if one can."""
+    if type(model) is not GatedAttention:
+        return "have a GatedAttention"
+    if model.layers > 1 or model.member == "gla" or model.form != "sum":
+        return "have one layer, of the form sum, of a member other than gla"
+    if type(model.embedding) is not LabelEmbedding:
+        return "have a LabelEmbedding"
+    return _classification_misfit(prompts)
+
+
+def _classification_misfit(prompts: Any) -> str:
+    if type(prompts) is not Classification:
+        return "have Classification prompts"
+    if prompts.noise_norm is not None or callable(prompts.label_rule):
+        return "have prompts without dense noise and with a named label_rule"
+    return ""
+
+
+def kernel_pack(model: Any) -> Any:
+    """The class that trains packs of runs with this kind of model."""
+    from iclab.kernels.gated_pack import GatedPack
+
+    return {GatedAttention: GatedPack}[type(model)]

@@ -1,0 +1,355 @@
+"""The gated family, one layer, in the dictionary of patterns: forward, backward and the SGD step of a whole batch.
+
+With d_t the decay and b_t the intake of token t (`iclab.models.gates`), tokens p_t and the query p_q, the output is
+
+    F = g sum_i y_i t_i r_i b_i,    t_i = p_i^T W_B^T W_C p_q,    r_i = d_{i+1} ... d_T,
+
+where y_i is the label coordinate of p_i and g what the readout multiplies by. In the dictionary every p_i has at most
+four entries, so with A = W_B^T W_C and U = A p_q (two rows of A, one vector per prompt) t_i is four entries of U, and
+the gate's logit z_i = w.p_i four entries of w. With c_i = y_i t_i r_i b_i and C_k = sum_{i<k} c_i,
+
+    dF/dz_k = g (C_k dlog d_k/dz + y_k t_k r_k db_k/dz),    dF/da = g sum_k C_k dlog d_k/da,
+    dF/dA   = g (sum_i y_i r_i b_i p_i) p_q^T,
+
+the latter again a few entries: a vector per prompt, added to the two columns of dA that its query touches. Then
+dW_B = W_C dA^T and dW_C = W_B dA. Prompts whose loss has no slope are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from iclab.kernels.arithmetic import exp, log_between_1_and_2
+from iclab.kernels.compiling import compiled, reordered
+from iclab.kernels.fitting import LOSSES
+from iclab.kernels.tokens import draw_tokens
+from iclab.models.gates import MEMBERS
+
+LINEAR, MAMBA, RETNET, GATED_RETENTION, MAMBA2, MAMBA2_STEP = (
+    MEMBERS.index(name) for name in ("linear", "mamba", "retnet", "gated_retention", "mamba2", "mamba2_step"))
+SQUARED, LOGISTIC = (LOSSES.index(name) for name in ("squared", "logistic"))
+
+
+class GatedModel(NamedTuple):
+    """What a step reads of a run besides its weights; for a pack, arrays of one number per run."""
+
+    learning_rate: Any
+    gain: Any
+    """g: what the label channel is multiplied by to give the output."""
+    retention: Any
+    temperature: Any
+
+
+class GatedWeights(NamedTuple):
+    """Weights in the coordinates of the axes; rows of W_B and W_C that are 0 and stay so are left out. For a pack, with
+    an axis of runs in front."""
+
+    W_B: Float[np.ndarray, "*runs rows axes"]
+    W_C: Float[np.ndarray, "*runs rows axes"]
+    w: Float[np.ndarray, "*runs axes"]
+    a: Float[np.ndarray, "*runs 1"]
+
+
+class GatedBatch(NamedTuple):
+    """What a batch of prompts looks like from inside: per token, and the output per prompt."""
+
+    scores: Float[np.ndarray, " batch*tokens"]
+    """t_i."""
+    reach: Float[np.ndarray, " batch*tokens"]
+    """r_i."""
+    outputs: Float[np.ndarray, " batch"]
+
+
+class GatedScratch(NamedTuple):
+    """Memory that a step needs while it works. D: entries of the dictionary, padded."""
+
+    W_B: Float[np.ndarray, "rows D"]
+    """W_B over the dictionary, where that is not the axes."""
+    W_C: Float[np.ndarray, "rows D"]
+    w: Float[np.ndarray, " D"]
+    A: Float[np.ndarray, "D D"]
+    """Row j: what a query with entry j looks for."""
+    dA: Float[np.ndarray, "D D"]
+    dw: Float[np.ndarray, " D"]
+    rows: Float[np.ndarray, "3 D"]
+    U: Float[np.ndarray, " batch*D"]
+    decay: Float[np.ndarray, " batch*tokens"]
+    intake: Float[np.ndarray, " batch*tokens"]
+    decay_slope: Float[np.ndarray, " batch*tokens"]
+    """dlog d/dz."""
+    intake_slope: Float[np.ndarray, " batch*tokens"]
+    """db/dz."""
+
+
+@reordered
+def gates(member, retention, temperature, a, w, tokens, scratch):
+    """Decay and intake of every token, and their slopes along the logit (Mamba's follow from the gate itself)."""
+    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, _ = tokens
+    decay, intake, decay_slope, intake_slope = (scratch.decay, scratch.intake, scratch.decay_slope,
+                                                scratch.intake_slope)
+    real = c_label.dtype.type
+    one = real(1.0)
+    n = c_label.shape[0]
+    if member in (LINEAR, RETNET):
+        for c in range(n):
+            decay[c] = one if member == LINEAR else retention
+            intake[c] = one
+            decay_slope[c] = real(0.0)
+            intake_slope[c] = real(0.0)
+        return
+    w_label = w[scratch.A.shape[0] - 1]
+    for c in range(n):
+        decay[c] = (c_pattern[c] * w[pattern[c]] + c_irrelevant[c] * w[irrelevant[c]]
+                    + c_outlier[c] * w[outlier[c]] + c_label[c] * w_label)
+    if member == MAMBA:
+        for c in range(n):
+            e = exp(-decay[c])
+            s = one / (one + e)
+            intake[c] = s
+            decay[c] = e * s
+        return
+    if member == GATED_RETENTION:
+        for c in range(n):
+            z = decay[c]
+            e = exp(-abs(z))
+            softplus = max(-z, real(0.0)) + log_between_1_and_2(one + e)
+            decay_slope[c] = (e if z > real(0.0) else one) / (one + e) / temperature
+            decay[c] = exp(-softplus / temperature)
+            intake[c] = one
+            intake_slope[c] = real(0.0)
+        return
+    rate = exp(a)
+    for c in range(n):
+        z = decay[c]
+        e = exp(-abs(z))
+        softplus = max(z, real(0.0)) + log_between_1_and_2(one + e)
+        s = (one if z > real(0.0) else e) / (one + e)
+        decay_slope[c] = -s * rate
+        decay[c] = exp(-softplus * rate)
+        intake[c] = softplus if member == MAMBA2_STEP else one
+        intake_slope[c] = s if member == MAMBA2_STEP else real(0.0)
+
+
+@reordered
+def tables(weights, dictionary, scratch):
+    """The weights over the dictionary, and A; the weights themselves where the dictionary is the axes."""
+    W_B, W_C, w, _ = weights
+    real = W_B.dtype.type
+    if dictionary.shape[0] > 0:
+        for j in range(dictionary.shape[0]):
+            total = real(0.0)
+            for i in range(dictionary.shape[1]):
+                total += dictionary[j, i] * w[i]
+            scratch.w[j] = total
+        for k in range(W_B.shape[0]):
+            for j in range(dictionary.shape[0]):
+                total_B, total_C = real(0.0), real(0.0)
+                for i in range(dictionary.shape[1]):
+                    total_B += dictionary[j, i] * W_B[k, i]
+                    total_C += dictionary[j, i] * W_C[k, i]
+                scratch.W_B[k, j], scratch.W_C[k, j] = total_B, total_C
+        W_B, W_C, w = scratch.W_B, scratch.W_C, scratch.w
+    A, D = scratch.A, scratch.A.shape[0]
+    A[:, :] = real(0.0)
+    for k in range(W_B.shape[0]):
+        for j in range(D - 1):
+            c = W_C[k, j]
+            for i in range(D):
+                A[j, i] += c * W_B[k, i]
+    return W_B, W_C, w
+
+
+@reordered
+def read(member, model, weights, dictionary, tokens, scratch, batch):
+    """The output of every prompt, and what led to it."""
+    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
+    scores, outputs = batch.scores, batch.outputs
+    decay, intake, reach, U, A = scratch.decay, scratch.intake, batch.reach, scratch.U, scratch.A
+    real = c_label.dtype.type
+    W_B, W_C, w = tables(weights, dictionary, scratch)
+    gates(member, model.retention, model.temperature, weights.a[0], w, tokens, scratch)
+    B, D = label.shape[0], A.shape[0]
+    T = c_label.shape[0] // B
+    for b in range(B):
+        q = b * T + T - 1
+        j, k, c_j, c_k = pattern[q], irrelevant[q], c_pattern[q], c_irrelevant[q]
+        for i in range(D):
+            U[b * D + i] = c_j * A[j, i] + c_k * A[k, i]
+    for b in range(B):
+        o, u = b * T, U[b * D:b * D + D]
+        u_label = u[D - 1]
+        for t in range(T):
+            c = o + t
+            scores[c] = (c_pattern[c] * u[pattern[c]] + c_irrelevant[c] * u[irrelevant[c]]
+                         + c_outlier[c] * u[outlier[c]] + c_label[c] * u_label)
+    for b in range(B):
+        o, running = b * T, real(1.0)
+        for t in range(T - 1, -1, -1):
+            reach[o + t] = running
+            running *= decay[o + t]
+    for b in range(B):
+        o, output = b * T, real(0.0)
+        for t in range(T):
+            output += reach[o + t] * c_label[o + t] * intake[o + t] * scores[o + t]
+        outputs[b] = output * model.gain
+    return W_B, W_C
+
+
+@compiled
+def loss_and_slope(kind, real, output, label):
+    """Loss of one prompt (`iclab.training.losses`), and its slope along the output."""
+    zero, one = real(0.0), real(1.0)
+    if kind == SQUARED:
+        return real(0.5) * (output - label) * (output - label), output - label
+    if kind == LOGISTIC:
+        z = -label * output
+        e = exp(-abs(z))
+        return max(z, zero) + log_between_1_and_2(one + e), -label * (one if z > zero else e) / (one + e)
+    margin = one - label * output
+    # Written so that a margin that is not a number counts.
+    return (zero, zero) if margin <= zero else (margin, -label)
+
+
+@reordered
+def add_gradient(slope, b, member, tokens, scratch, batch):
+    """Add the gradient of prompt b, whose loss has this slope along the label channel; returns dF/da."""
+    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
+    real = c_label.dtype.type
+    intake, decay, dw, dA, reach, scores = (scratch.intake, scratch.decay, scratch.dw, scratch.dA, batch.reach,
+                                            batch.scores)
+    D, T = dA.shape[0], c_label.shape[0] // label.shape[0]
+    begin, q = b * T, b * T + T - 1
+    z = scratch.rows[0]
+    z[:] = real(0.0)
+    gated = member not in (LINEAR, RETNET)
+    before, z_label, w_label, rate_slope = real(0.0), real(0.0), real(0.0), real(0.0)
+    # One loop over the tokens: several short ones would wait for each other's stores.
+    for t in range(T):
+        c = begin + t
+        i, j, k = pattern[c], irrelevant[c], outlier[c]
+        weight = slope * c_label[c] * reach[c]
+        share, term = weight * intake[c], weight * scores[c]
+        z[i] += share * c_pattern[c]
+        z[j] += share * c_irrelevant[c]
+        z[k] += share * c_outlier[c]
+        z_label += share * c_label[c]
+        if gated:
+            if member == MAMBA:
+                e = intake[c] * (term * decay[c] - before)
+            else:
+                e = before * scratch.decay_slope[c] + term * scratch.intake_slope[c]
+            if member >= MAMBA2:
+                rate_slope += before * np.log(decay[c])
+            before += term * intake[c]
+            dw[i] += e * c_pattern[c]
+            dw[j] += e * c_irrelevant[c]
+            dw[k] += e * c_outlier[c]
+            w_label += e * c_label[c]
+    z[D - 1] += z_label
+    dw[D - 1] += w_label
+    i, k, c_i, c_k = pattern[q], irrelevant[q], c_pattern[q], c_irrelevant[q]
+    for j in range(D):
+        dA[i, j] += c_i * z[j]
+    for j in range(D):
+        dA[k, j] += c_k * z[j]
+    return rate_slope
+
+
+@reordered
+def step(member, loss_kind, model, weights, dictionary, tokens, scratch, batch):
+    """One step of SGD on a batch, in place; returns its mean loss."""
+    W_B, W_C = read(member, model, weights, dictionary, tokens, scratch, batch)
+    label, outputs, dA, dw, rows = tokens.label, batch.outputs, scratch.dA, scratch.dw, scratch.rows
+    B, D = label.shape[0], dA.shape[0]
+    real = label.dtype.type
+    dA[:, :] = real(0.0)
+    dw[:] = real(0.0)
+    total, rate_slope = real(0.0), real(0.0)
+    moved = False
+    for b in range(B):
+        loss, slope = loss_and_slope(loss_kind, real, outputs[b], label[b])
+        total += loss
+        if slope != real(0.0):
+            moved = True
+            rate_slope += add_gradient(slope * model.gain / real(B), b, member, tokens, scratch, batch)
+    if moved:
+        eta = model.learning_rate
+        mixed = dictionary.shape[0] > 0
+        # A is read; its memory now takes the transpose of dA, so that both products run along rows.
+        for j in range(D):
+            for i in range(D):
+                scratch.A[i, j] = dA[j, i]
+        for k in range(W_B.shape[0]):
+            u, v = rows[1], rows[2]
+            u[:] = real(0.0)
+            v[:] = real(0.0)
+            _add_product(u, W_C[k], dA)
+            _add_product(v, W_B[k], scratch.A)
+            _update(weights.W_B[k], u, eta, dictionary, mixed)
+            _update(weights.W_C[k], v, eta, dictionary, mixed)
+        _update(weights.w, dw, eta, dictionary, mixed)
+        weights.a[0] -= eta * rate_slope
+    return total / real(B)
+
+
+@reordered
+def _add_product(total, row, matrix):
+    """`total += row @ matrix`, four rows of the matrix at a time; their number is a multiple of 4."""
+    for j in range(0, row.shape[0], 4):
+        a, b, c, d = row[j], row[j + 1], row[j + 2], row[j + 3]
+        for i in range(total.shape[0]):
+            total[i] += a * matrix[j, i] + b * matrix[j + 1, i] + c * matrix[j + 2, i] + d * matrix[j + 3, i]
+
+
+@reordered
+def _update(row, gradient, eta, dictionary, mixed):
+    """`row -= eta gradient`, the gradient being over the dictionary."""
+    if not mixed:
+        for i in range(row.shape[0]):
+            row[i] -= eta * gradient[i]
+        return
+    for j in range(dictionary.shape[0]):
+        c = eta * gradient[j]
+        for i in range(dictionary.shape[1]):
+            row[i] -= c * dictionary[j, i]
+
+
+@compiled
+def train(member, loss, models, weights, dictionary, draw, keys, tokens, draw_scratch, scratch, batch, losses):
+    """Take a step per key with every run of a pack, all on the same batches; `losses` gets those of all steps."""
+    high, low = keys
+    for t in range(high.shape[0]):
+        draw_tokens(draw, high[t], low[t], tokens, draw_scratch)
+        for r in range(losses.shape[0]):
+            model = GatedModel(models.learning_rate[r], models.gain[r], models.retention[r], models.temperature[r])
+            mine = GatedWeights(weights.W_B[r], weights.W_C[r], weights.w[r], weights.a[r])
+            losses[r, t] = step(member, loss, model, mine, dictionary, tokens, scratch, batch)
+
+
+@compiled
+def judge(member, models, weights, dictionary, draw, keys, tokens, draw_scratch, scratch, batch, totals):
+    """Add to `totals` how many prompts of each key's batch every run answers wrongly, and its hinge losses."""
+    high, low = keys
+    real = tokens.label.dtype.type
+    for t in range(high.shape[0]):
+        draw_tokens(draw, high[t], low[t], tokens, draw_scratch)
+        for r in range(totals.shape[0]):
+            model = GatedModel(models.learning_rate[r], models.gain[r], models.retention[r], models.temperature[r])
+            mine = GatedWeights(weights.W_B[r], weights.W_C[r], weights.w[r], weights.a[r])
+            read(member, model, mine, dictionary, tokens, scratch, batch)
+            count_errors(real, batch.outputs, tokens.label, totals[r])
+
+
+@compiled
+def count_errors(real, outputs, labels, totals):
+    """Add wrong answers and hinge losses of a batch; an output of 0, or none, is wrong."""
+    wrong, hinge = 0, 0.0
+    for b in range(labels.shape[0]):
+        margin = outputs[b] * labels[b]
+        wrong += not margin > real(0.0)
+        hinge += real(0.0) if margin >= real(1.0) else real(1.0) - margin
+    totals[0] += wrong
+    totals[1] += hinge

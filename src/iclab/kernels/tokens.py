@@ -1,0 +1,239 @@
+"""Classification prompts as tokens in the dictionary of patterns, drawn word for word as their family draws them.
+
+A token is `c_pattern e_pattern + c_irrelevant e_irrelevant + c_outlier e_outlier + c_label e_label`, where e are rows
+of the dictionary: the task's patterns, the irrelevant ones, the outlier directions, the label. Prompts are stored one
+after another: token t of prompt b is entry `b T + t`, and the last of its T tokens is the query.
+
+The draw is that of `iclab.prompts.roles` and `iclab.prompts.classification`; tests compare every field.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, UInt32
+
+from iclab.kernels.arithmetic import choice, threefry, uniform16, uniform23
+from iclab.kernels.compiling import compiled
+from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS
+from iclab.prompts.patterns import pattern_basis
+from iclab.prompts.randomness import CELL_COUNTER
+from iclab.prompts.tasks import tasks_code
+
+FLIP, TARGET = (list(LABEL_RULES).index(name) for name in ("flip", "target"))
+FAR, CLOSE = (PLACEMENTS.index(name) for name in ("far", "close"))
+PROMPT_WORDS = np.uint32(CELL_COUNTER)
+
+
+class Draw(NamedTuple):
+    """What the draw reads of a family, with its numbers in the precision of the kernel."""
+
+    patterns: int
+    irrelevant: int
+    directions: int
+    p_a: Any
+    decisive: Any
+    K: Any
+    beta: Any
+    kappa_a: Any
+    lam_low: Any
+    lam_high: Any
+    rule: int
+    placement: int
+    norm: Any
+    """|q|: coefficient of a label +1."""
+    cells: Int[np.ndarray, "rows 5"]
+    cell_count: int
+    """Rows of `cells` that are not padding."""
+
+
+class Tokens(NamedTuple):
+    """A batch of prompts, one entry per token."""
+
+    pattern: Int[np.ndarray, " batch*tokens"]
+    irrelevant: Int[np.ndarray, " batch*tokens"]
+    outlier: Int[np.ndarray, " batch*tokens"]
+    c_pattern: Float[np.ndarray, " batch*tokens"]
+    c_irrelevant: Float[np.ndarray, " batch*tokens"]
+    c_outlier: Float[np.ndarray, " batch*tokens"]
+    c_label: Float[np.ndarray, " batch*tokens"]
+    label: Float[np.ndarray, " batch"]
+    """The query's true label."""
+
+
+class DrawScratch(NamedTuple):
+    """Memory that a draw needs while it works."""
+
+    first: UInt32[np.ndarray, " batch*tokens"]
+    second: UInt32[np.ndarray, " batch*tokens"]
+    third: UInt32[np.ndarray, " batch*tokens"]
+    fourth: UInt32[np.ndarray, " batch*tokens"]
+    query: Int[np.ndarray, " batch"]
+    partner: Int[np.ndarray, " batch"]
+    coin: Float[np.ndarray, " batch*tokens"]
+
+
+def empty_tokens(batch: int, tokens: int, real: Any) -> tuple[Tokens, DrawScratch]:
+    """Memory for a batch, and for drawing it."""
+    def whole() -> Any:
+        return np.zeros(batch * tokens, np.int32)
+
+    def number() -> Any:
+        return np.zeros(batch * tokens, real)
+
+    def word() -> Any:
+        return np.zeros(batch * tokens, np.uint32)
+
+    return (Tokens(whole(), whole(), whole(), number(), number(), number(), number(), np.zeros(batch, real)),
+            DrawScratch(word(), word(), word(), word(), np.zeros(batch, np.int32), np.zeros(batch, np.int32), number()))
+
+
+def draw_of(prompts: Any, norm: float, real: Any) -> Draw:
+    """The draw of a `Classification` whose labels +1 have the coefficient `norm`."""
+    cells = np.ascontiguousarray(tasks_code(prompts, prompts.tasks))
+    return Draw(prompts.task_patterns, prompts.irrelevant_patterns, direction_count(prompts),
+                real(prompts.outlier_fraction), real(prompts.decisive_fraction), real(prompts.irrelevant_scale),
+                real(prompts.pattern_norm), real(prompts.outlier_scale), real(prompts.coefficient_low),
+                real(prompts.coefficient_high), list(LABEL_RULES).index(prompts.label_rule),
+                PLACEMENTS.index(prompts.placement), real(norm), cells, int((cells[:, 4] > 0).sum()))
+
+
+def direction_count(prompts: Any) -> int:
+    """Outlier directions that tokens may carry."""
+    return prompts.outlier_patterns if prompts.outlier_mixtures is None else len(prompts.outlier_mixtures)
+
+
+def axes_of(prompts: Any, width: int) -> Float[np.ndarray, "axes width"]:
+    """Orthonormal rows that span all tokens: the directions of the patterns, and the label's coordinate."""
+    used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
+    basis = pattern_basis(prompts.dimension, prompts.rotation_seed, prompts.basis)
+    axes = np.zeros((used + 1, width))
+    axes[:used, :prompts.dimension] = (np.eye(prompts.dimension) if basis is None else basis)[:used]
+    axes[used, prompts.dimension] = 1.0
+    return axes
+
+
+def dictionary_of(prompts: Any) -> Float[np.ndarray, "entries axes"] | None:
+    """Rows of the dictionary over the axes; None where the dictionary is the axes themselves."""
+    if prompts.pattern_mixtures is None and prompts.outlier_mixtures is None:
+        return None
+    m1, m2, v = prompts.relevant_patterns, prompts.irrelevant_patterns, prompts.outlier_patterns
+    relevant = np.eye(m1) if prompts.pattern_mixtures is None else np.asarray(prompts.pattern_mixtures, float)
+    outlier = np.eye(v)
+    if prompts.outlier_mixtures is not None:
+        outlier = np.asarray(prompts.outlier_mixtures, float)
+        outlier = outlier / np.linalg.norm(outlier, axis=1, keepdims=True)
+    rows = np.zeros((len(relevant) + m2 + len(outlier) + 1, m1 + m2 + v + 1))
+    rows[:len(relevant), :m1] = relevant
+    rows[len(relevant):len(relevant) + m2, m1:m1 + m2] = np.eye(m2)
+    rows[len(relevant) + m2:-1, m1 + m2:-1] = outlier
+    rows[-1, -1] = 1.0
+    return rows
+
+
+@compiled
+def draw_tokens(draw, key_high, key_low, tokens, scratch):
+    """Draw the batch of one key into `tokens`."""
+    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
+    first, second, third, fourth, query, partner, coin = scratch
+    real = c_label.dtype.type
+    B, n = label.shape[0], c_label.shape[0]
+    T = n // B
+    _draw_queries(draw, key_high, key_low, label, query, partner, first)
+    for c in range(n):
+        first[c], second[c] = threefry(key_high, key_low, np.uint32(0), np.uint32(c))
+    for c in range(n):
+        third[c], fourth[c] = threefry(key_high, key_low, np.uint32(1), np.uint32(c))
+    irrelevant_count, direction_count = max(draw.irrelevant, 1), max(draw.directions, 1)
+    irrelevant_at, outlier_at = np.int32(draw.patterns), np.int32(draw.patterns + draw.irrelevant)
+    for c in range(n):
+        irrelevant[c] = irrelevant_at + choice(third[c] & np.uint32(0xFFFF), irrelevant_count)
+        outlier[c] = outlier_at + choice(third[c] >> np.uint32(16), direction_count)
+    kappa = draw.K if draw.irrelevant > 0 else real(0.0)
+    for c in range(n):
+        c_irrelevant[c] = (real(2.0) * uniform23(real, second[c]) - real(1.0)) * kappa * draw.beta
+        # A mark at first, since outliers may have size 0; `_carry_labels` gives it its size.
+        c_outlier[c] = real(1.0) if uniform16(real, first[c] & np.uint32(0xFFFF)) < draw.p_a else real(0.0)
+        coin[c] = real(1.0) if (second[c] & np.uint32(2)) != np.uint32(0) else real(-1.0)
+    spread = draw.lam_high - draw.lam_low
+    for c in range(n):
+        c_pattern[c] = (draw.lam_low + spread * uniform16(real, fourth[c] >> np.uint32(16))) * draw.beta
+    for b in range(B):
+        o, mine, other, z = b * T, query[b], partner[b], label[b]
+        for t in range(T):
+            c = o + t
+            same = (second[c] & np.uint32(1)) != np.uint32(0)
+            pattern[c] = mine if same else other
+            c_label[c] = z if same else -z
+    if draw.patterns > 2 and draw.decisive < real(1.0):
+        _draw_others(draw, pattern, c_label, query, partner, first, second, fourth, T)
+    if draw.placement != 0:
+        _place(draw.placement, c_outlier, B, T)
+    _carry_labels(draw, c_outlier, c_label, coin)
+    for b in range(B):
+        c = b * T + T - 1
+        pattern[c], c_outlier[c], c_label[c] = query[b], real(0.0), real(0.0)
+
+
+@compiled
+def _draw_others(draw, pattern, c_label, query, partner, first, second, fourth, T):
+    """Some examples carry another pattern than the task's two, and a fair coin for a label."""
+    real = c_label.dtype.type
+    for b in range(query.shape[0]):
+        o, low, high = b * T, min(query[b], partner[b]), max(query[b], partner[b])
+        for t in range(T):
+            c = o + t
+            other = choice(fourth[c] & np.uint32(0xFFFF), draw.patterns - 2)
+            other += np.int32(other >= low)
+            other += np.int32(other >= high)
+            coin = real(1.0) if (second[c] & np.uint32(4)) != np.uint32(0) else real(-1.0)
+            decisive = uniform16(real, first[c] >> np.uint32(16)) < draw.decisive
+            pattern[c] = pattern[c] if decisive else other
+            c_label[c] = c_label[c] if decisive else coin
+
+
+@compiled
+def _draw_queries(draw, key_high, key_low, label, query, partner, words):
+    """The query, partner and label of every prompt: `iclab.prompts.roles.stratified_cells`."""
+    real = label.dtype.type
+    B = label.shape[0]
+    _, shared = threefry(key_high, key_low, PROMPT_WORDS, np.uint32(0))
+    start, spacing = uniform23(real, shared), real(draw.cell_count) / real(B)
+    for b in range(B):
+        words[b], _ = threefry(key_high, key_low, PROMPT_WORDS, np.uint32(b))
+    for b in range(B):
+        place = min(np.int32((real(b) + start) * spacing), np.int32(draw.cell_count - 1))
+        row = draw.cells[place, 3] + np.int32(uniform23(real, words[b]) * real(draw.cells[place, 4]))
+        query[b], partner[b], label[b] = draw.cells[row, 0], draw.cells[row, 1], real(draw.cells[row, 2])
+
+
+@compiled
+def _place(placement, marks, B, T):
+    """Move the marks of every prompt's outliers: `iclab.prompts.attacks.place`."""
+    real = marks.dtype.type
+    for b in range(B):
+        count = 0
+        for t in range(T - 1):
+            count += marks[b * T + t] != real(0.0)
+        begin = 0 if placement == FAR else T - 1 - count
+        for t in range(T - 1):
+            marks[b * T + t] = real(1.0) if begin <= t < begin + count else real(0.0)
+
+
+@compiled
+def _carry_labels(draw, marks, c_label, coin):
+    """Clean labels become those that the examples carry, times |q|, and marks the coefficients of outliers."""
+    real = c_label.dtype.type
+    if draw.rule == FLIP:
+        for c in range(c_label.shape[0]):
+            c_label[c] = -c_label[c] if marks[c] != real(0.0) else c_label[c]
+    elif draw.rule == TARGET:
+        for c in range(c_label.shape[0]):
+            c_label[c] = real(1.0) if marks[c] != real(0.0) else c_label[c]
+    else:
+        for c in range(c_label.shape[0]):
+            c_label[c] = coin[c] if marks[c] != real(0.0) else c_label[c]
+    for c in range(c_label.shape[0]):
+        c_label[c] *= draw.norm
+        marks[c] *= draw.kappa_a

@@ -1,0 +1,101 @@
+"""Training by the fused kernels: which runs they train, and a pack of them, call by call."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from iclab.core.errors import SpecError
+from iclab.kernels.fitting import kernel_pack, numba_fault, training_misfit
+from iclab.training.packing import Pack, stack
+from iclab.training.program import PackProgram, Stepper
+from iclab.training.run import BACKENDS, Run, Training
+from iclab.training.sgd import State, step_keys
+
+TOKENS = 2**25
+"""Tokens that a call reads at most: a fraction of a second, so that an interruption is soon noticed."""
+SOME = 50
+"""Steps of a call at least, where every step is a record and nobody reads it before the end."""
+
+
+def backend_of(run: Run) -> str:
+    """What trains a run here: `fused` where it and the machine allow it, unless the run says `xla`."""
+    if run.training.backend == "xla":
+        return "xla"
+    reason = training_misfit(run.model, run.prompts, run.training)
+    if not reason and numba_fault():
+        _say_slow(numba_fault())
+    reason = reason or unsuited_machine()
+    if reason and run.training.backend == "fused":
+        raise SpecError(f"training.backend must be one of {', '.join(b for b in BACKENDS if b != 'fused')} here, got "
+                        f"'fused': a fused run must {reason}")
+    return "xla" if reason else "fused"
+
+
+@cache
+def _say_slow(fault: str) -> None:
+    """Warn, once, that trainings take longer than they could."""
+    logging.getLogger("iclab").warning("iclab: training without the fused kernels, several times slower: they must %s",
+                                       fault)
+
+
+def unsuited_machine() -> str:
+    """Why this machine or process cannot use kernels, as a rule that it breaks."""
+    if jax.default_backend() != "cpu" or len(jax.devices()) > 1:
+        return "be on one CPU device"
+    if jax.config.values["jax_enable_x64"]:
+        return "be in single precision"
+    return numba_fault()
+
+
+class FusedProgram(PackProgram):
+    """The training of a pack by its kernel."""
+
+    def stepper(self, pack: Pack, state: State, done: int) -> FusedStepper:
+        """The pack at a state, about to go on from step `done`."""
+        return FusedStepper(self, pack, state)
+
+    def call_length(self, training: Training, done: int, stops: bool = False) -> int:
+        """Steps of the next call: up to the next record that is read, and not too many."""
+        every = training.record_every
+        cut = every if self.probe is not None or stops else every * -(-SOME // every)
+        return min(cut - done % cut, training.steps - done)
+
+    def bytes(self, pack: Pack) -> int:
+        """Memory that a pack needs while it is trained."""
+        arrays = jax.tree.leaves(vars(self.stepper(pack, self.start(pack), 0).kernel))
+        return sum(leaf.nbytes for leaf in arrays if isinstance(leaf, np.ndarray))
+
+
+class FusedStepper(Stepper):
+    """A pack of runs in training; copies that pad the pack are not trained."""
+
+    def __init__(self, program: FusedProgram, pack: Pack, state: State):
+        self.program, self.pack = program, pack
+        members = list(dict.fromkeys(pack.members))
+        self.trained = [pack.members.index(member) for member in members]
+        self.copies = [members.index(member) for member in pack.members]
+        self.optimizer, runs = state.optimizer, [pack.runs[i] for i in self.trained]
+        params = [jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), state.params) for i in self.trained]
+        self.kernel = kernel_pack(runs[0].model)(runs, params, pack.shared)
+        first = runs[0]
+        self.seeds = np.array(first.data_seed if pack.shared else [run.data_seed for run in runs])
+        self.most = max(1, TOKENS // (len(runs) * first.training.batch_size * (first.prompts.prompt_length + 1)))
+
+    def advance(self, done: int, length: int) -> tuple[np.ndarray, Any]:
+        """Take `length` steps from step `done` on: their losses, and what the probe sees after the last."""
+        parts = []
+        for first in range(done, done + length, self.most):
+            parts.append(self.kernel.advance(step_keys(self.seeds, first, min(self.most, done + length - first))))
+        losses = np.concatenate(parts, axis=1)[self.copies]
+        return losses, None if self.program.probe is None else self.program.look(self.pack, self.state(done + length))
+
+    def state(self, done: int) -> State:
+        """The runs as they are now, stacked."""
+        params = self.kernel.params()
+        steps: Any = np.full(len(self.copies), done, np.uint32)
+        return State(stack([params[i] for i in self.copies]), self.optimizer, steps)
