@@ -77,7 +77,7 @@ def main() -> None:
                   "iclab, one call": lambda: reason(trained, prompts, vectors)}
     answers = {name: run() for name, run in contenders.items()}
     same = min(float((given == answers["iclab, one call"]).mean()) for given in answers.values())
-    right = float((answers["iclab, one call"] == np.asarray(prompts.chain)[:, 1:]).mean())
+    right = float((answers["iclab, one call"] == np.asarray(prompts.truth.chain)[:, 1:]).mean())
     times = {name: [] for name in contenders}
     for _ in range(ROUNDS):
         for name, run in contenders.items():

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from iclab import Classification, GatedAttention, LabelEmbedding, Run, Training, replace, train_many
 from iclab.core.spec import lower
 from iclab.kernels.arithmetic import exponentials
+from iclab.kernels.dictionary import axes_of, dictionary_of
 from iclab.kernels.gated_pack import GatedPack
-from iclab.kernels.tokens import axes_of, dictionary_of, draw_of, draw_tokens, empty_tokens
+from iclab.kernels.tokens import draw_of, draw_tokens, empty_tokens
 from iclab.prompts.randomness import Key
 from iclab.training.sgd import Setup, begin, draw_columns, reader, sgd_step, step_keys
 

@@ -6,11 +6,11 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from iclab.models import GatedAttention, LabelEmbedding
-from iclab.prompts import Classification
+from iclab.models import ChainAttention, ChainEmbedding, GatedAttention, LabelEmbedding, SoftmaxMLP
+from iclab.prompts import Chain, Classification
 
 LOSSES = ("hinge", "squared", "logistic")
-"""Losses that kernels know, by their number there."""
+"""Losses of a sign that kernels know, by their number there."""
 
 
 @cache
@@ -39,21 +39,19 @@ def training_misfit(model: Any, prompts: Any, training: Any) -> str:
     """Why no kernel can train such a run, as a rule that it breaks; empty if one can."""
     if training.optimizer != "sgd" or training.clip_norm is not None:
         return "be trained by plain sgd without a clip_norm"
+    if type(model) is ChainAttention:
+        return _chain_misfit(model, prompts) or ("" if training.loss == "squared" else "have the loss squared")
     return misfit(model, prompts) or ("" if training.loss in LOSSES else f"have a loss of {', '.join(LOSSES)}")
 
 
 def misfit(model: Any, prompts: Any) -> str:
-    """Why no kernel can let a model read such prompts, as a rule that they break; empty if one can."""
-    if type(model) is not GatedAttention:
-        return "have a GatedAttention"
-    if model.layers > 1 or model.member == "gla" or model.form != "sum":
+    """Why no kernel can let a model read such classification prompts, as a rule that they break; empty if one can."""
+    if type(model) not in (GatedAttention, SoftmaxMLP):
+        return "have a GatedAttention, a SoftmaxMLP or a ChainAttention"
+    if type(model) is GatedAttention and (model.layers > 1 or model.member == "gla" or model.form != "sum"):
         return "have one layer, of the form sum, of a member other than gla"
     if type(model.embedding) is not LabelEmbedding:
         return "have a LabelEmbedding"
-    return _classification_misfit(prompts)
-
-
-def _classification_misfit(prompts: Any) -> str:
     if type(prompts) is not Classification:
         return "have Classification prompts"
     if prompts.noise_norm is not None or callable(prompts.label_rule):
@@ -61,8 +59,18 @@ def _classification_misfit(prompts: Any) -> str:
     return ""
 
 
+def _chain_misfit(model: Any, prompts: Any) -> str:
+    if type(model.embedding) is not ChainEmbedding or type(prompts) is not Chain:
+        return "have a ChainEmbedding and Chain prompts"
+    if not prompts.partly_solved or prompts.noise_norm is not None or prompts.pattern_mixtures is not None:
+        return "have partly_solved prompts, without noise_norm and pattern_mixtures"
+    return ""
+
+
 def kernel_pack(model: Any) -> Any:
     """The class that trains packs of runs with this kind of model."""
+    from iclab.kernels.chain_pack import ChainPack
     from iclab.kernels.gated_pack import GatedPack
+    from iclab.kernels.softmax_pack import SoftmaxPack
 
-    return {GatedAttention: GatedPack}[type(model)]
+    return {GatedAttention: GatedPack, SoftmaxMLP: SoftmaxPack, ChainAttention: ChainPack}[type(model)]

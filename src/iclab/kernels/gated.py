@@ -17,71 +17,18 @@ dW_B = W_C dA^T and dW_C = W_B dA. Prompts whose loss has no slope are left out.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from jaxtyping import Float
 
+from iclab.kernels.answers import count_errors, loss_and_slope
 from iclab.kernels.arithmetic import exp, log_between_1_and_2
 from iclab.kernels.compiling import compiled, reordered
-from iclab.kernels.fitting import LOSSES
+from iclab.kernels.gated_arrays import GatedModel, GatedWeights
+from iclab.kernels.products import move, product, product_transposed, transpose
 from iclab.kernels.tokens import draw_tokens
 from iclab.models.gates import MEMBERS
 
 LINEAR, MAMBA, RETNET, GATED_RETENTION, MAMBA2, MAMBA2_STEP = (
     MEMBERS.index(name) for name in ("linear", "mamba", "retnet", "gated_retention", "mamba2", "mamba2_step"))
-SQUARED, LOGISTIC = (LOSSES.index(name) for name in ("squared", "logistic"))
-
-
-class GatedModel(NamedTuple):
-    """What a step reads of a run besides its weights; for a pack, arrays of one number per run."""
-
-    learning_rate: Any
-    gain: Any
-    """g: what the label channel is multiplied by to give the output."""
-    retention: Any
-    temperature: Any
-
-
-class GatedWeights(NamedTuple):
-    """Weights in the coordinates of the axes; rows of W_B and W_C that are 0 and stay so are left out. For a pack, with
-    an axis of runs in front."""
-
-    W_B: Float[np.ndarray, "*runs rows axes"]
-    W_C: Float[np.ndarray, "*runs rows axes"]
-    w: Float[np.ndarray, "*runs axes"]
-    a: Float[np.ndarray, "*runs 1"]
-
-
-class GatedBatch(NamedTuple):
-    """What a batch of prompts looks like from inside: per token, and the output per prompt."""
-
-    scores: Float[np.ndarray, " batch*tokens"]
-    """t_i."""
-    reach: Float[np.ndarray, " batch*tokens"]
-    """r_i."""
-    outputs: Float[np.ndarray, " batch"]
-
-
-class GatedScratch(NamedTuple):
-    """Memory that a step needs while it works. D: entries of the dictionary, padded."""
-
-    W_B: Float[np.ndarray, "rows D"]
-    """W_B over the dictionary, where that is not the axes."""
-    W_C: Float[np.ndarray, "rows D"]
-    w: Float[np.ndarray, " D"]
-    A: Float[np.ndarray, "D D"]
-    """Row j: what a query with entry j looks for."""
-    dA: Float[np.ndarray, "D D"]
-    dw: Float[np.ndarray, " D"]
-    rows: Float[np.ndarray, "3 D"]
-    U: Float[np.ndarray, " batch*D"]
-    decay: Float[np.ndarray, " batch*tokens"]
-    intake: Float[np.ndarray, " batch*tokens"]
-    decay_slope: Float[np.ndarray, " batch*tokens"]
-    """dlog d/dz."""
-    intake_slope: Float[np.ndarray, " batch*tokens"]
-    """db/dz."""
 
 
 @reordered
@@ -134,32 +81,25 @@ def gates(member, retention, temperature, a, w, tokens, scratch):
 
 
 @reordered
-def tables(weights, dictionary, scratch):
-    """The weights over the dictionary, and A; the weights themselves where the dictionary is the axes."""
-    W_B, W_C, w, _ = weights
-    real = W_B.dtype.type
-    if dictionary.shape[0] > 0:
-        for j in range(dictionary.shape[0]):
+def make_tables(weights, dictionary, scratch):
+    """The weights over the dictionary, and A."""
+    W_B, W_C, w, real = scratch.W_B, scratch.W_C, scratch.w, weights.w.dtype.type
+    rows, axes, D = W_B.shape[0], weights.W_B.shape[1], W_B.shape[1]
+    if dictionary.rows.shape[0] > 0:
+        product(W_B, rows, weights.W_B, dictionary.transposed, axes)
+        product(W_C, rows, weights.W_C, dictionary.transposed, axes)
+        for j in range(D):
             total = real(0.0)
-            for i in range(dictionary.shape[1]):
-                total += dictionary[j, i] * w[i]
-            scratch.w[j] = total
-        for k in range(W_B.shape[0]):
-            for j in range(dictionary.shape[0]):
-                total_B, total_C = real(0.0), real(0.0)
-                for i in range(dictionary.shape[1]):
-                    total_B += dictionary[j, i] * W_B[k, i]
-                    total_C += dictionary[j, i] * W_C[k, i]
-                scratch.W_B[k, j], scratch.W_C[k, j] = total_B, total_C
-        W_B, W_C, w = scratch.W_B, scratch.W_C, scratch.w
-    A, D = scratch.A, scratch.A.shape[0]
-    A[:, :] = real(0.0)
-    for k in range(W_B.shape[0]):
-        for j in range(D - 1):
-            c = W_C[k, j]
+            for i in range(axes):
+                total += dictionary.rows[j, i] * weights.w[i]
+            w[j] = total
+    else:
+        for k in range(rows):
             for i in range(D):
-                A[j, i] += c * W_B[k, i]
-    return W_B, W_C, w
+                W_B[k, i], W_C[k, i] = weights.W_B[k, i], weights.W_C[k, i]
+        for i in range(D):
+            w[i] = weights.w[i]
+    product_transposed(scratch.A, D, W_C, W_B, rows)
 
 
 @reordered
@@ -169,8 +109,8 @@ def read(member, model, weights, dictionary, tokens, scratch, batch):
     scores, outputs = batch.scores, batch.outputs
     decay, intake, reach, U, A = scratch.decay, scratch.intake, batch.reach, scratch.U, scratch.A
     real = c_label.dtype.type
-    W_B, W_C, w = tables(weights, dictionary, scratch)
-    gates(member, model.retention, model.temperature, weights.a[0], w, tokens, scratch)
+    make_tables(weights, dictionary, scratch)
+    gates(member, model.retention, model.temperature, weights.a[0], scratch.w, tokens, scratch)
     B, D = label.shape[0], A.shape[0]
     T = c_label.shape[0] // B
     for b in range(B):
@@ -182,7 +122,7 @@ def read(member, model, weights, dictionary, tokens, scratch, batch):
         o, u = b * T, U[b * D:b * D + D]
         u_label = u[D - 1]
         for t in range(T):
-            c = o + t
+            c = np.uint64(o + t)  # an index that may be negative would be checked
             scores[c] = (c_pattern[c] * u[pattern[c]] + c_irrelevant[c] * u[irrelevant[c]]
                          + c_outlier[c] * u[outlier[c]] + c_label[c] * u_label)
     for b in range(B):
@@ -195,22 +135,6 @@ def read(member, model, weights, dictionary, tokens, scratch, batch):
         for t in range(T):
             output += reach[o + t] * c_label[o + t] * intake[o + t] * scores[o + t]
         outputs[b] = output * model.gain
-    return W_B, W_C
-
-
-@compiled
-def loss_and_slope(kind, real, output, label):
-    """Loss of one prompt (`iclab.training.losses`), and its slope along the output."""
-    zero, one = real(0.0), real(1.0)
-    if kind == SQUARED:
-        return real(0.5) * (output - label) * (output - label), output - label
-    if kind == LOGISTIC:
-        z = -label * output
-        e = exp(-abs(z))
-        return max(z, zero) + log_between_1_and_2(one + e), -label * (one if z > zero else e) / (one + e)
-    margin = one - label * output
-    # Written so that a margin that is not a number counts.
-    return (zero, zero) if margin <= zero else (margin, -label)
 
 
 @reordered
@@ -222,13 +146,14 @@ def add_gradient(slope, b, member, tokens, scratch, batch):
                                             batch.scores)
     D, T = dA.shape[0], c_label.shape[0] // label.shape[0]
     begin, q = b * T, b * T + T - 1
-    z = scratch.rows[0]
-    z[:] = real(0.0)
+    z = scratch.z
+    for i in range(D):
+        z[i] = real(0.0)
     gated = member not in (LINEAR, RETNET)
     before, z_label, w_label, rate_slope = real(0.0), real(0.0), real(0.0), real(0.0)
     # One loop over the tokens: several short ones would wait for each other's stores.
     for t in range(T):
-        c = begin + t
+        c = np.uint64(begin + t)
         i, j, k = pattern[c], irrelevant[c], outlier[c]
         weight = slope * c_label[c] * reach[c]
         share, term = weight * intake[c], weight * scores[c]
@@ -261,12 +186,13 @@ def add_gradient(slope, b, member, tokens, scratch, batch):
 @reordered
 def step(member, loss_kind, model, weights, dictionary, tokens, scratch, batch):
     """One step of SGD on a batch, in place; returns its mean loss."""
-    W_B, W_C = read(member, model, weights, dictionary, tokens, scratch, batch)
-    label, outputs, dA, dw, rows = tokens.label, batch.outputs, scratch.dA, scratch.dw, scratch.rows
-    B, D = label.shape[0], dA.shape[0]
-    real = label.dtype.type
-    dA[:, :] = real(0.0)
-    dw[:] = real(0.0)
+    read(member, model, weights, dictionary, tokens, scratch, batch)
+    label, outputs, dA, dw = tokens.label, batch.outputs, scratch.dA, scratch.dw
+    B, D, real = label.shape[0], dA.shape[0], label.dtype.type
+    for j in range(D):
+        dw[j] = real(0.0)
+        for i in range(D):
+            dA[j, i] = real(0.0)
     total, rate_slope = real(0.0), real(0.0)
     moved = False
     for b in range(B):
@@ -276,45 +202,24 @@ def step(member, loss_kind, model, weights, dictionary, tokens, scratch, batch):
             moved = True
             rate_slope += add_gradient(slope * model.gain / real(B), b, member, tokens, scratch, batch)
     if moved:
-        eta = model.learning_rate
-        mixed = dictionary.shape[0] > 0
-        # A is read; its memory now takes the transpose of dA, so that both products run along rows.
-        for j in range(D):
-            for i in range(D):
-                scratch.A[i, j] = dA[j, i]
-        for k in range(W_B.shape[0]):
-            u, v = rows[1], rows[2]
-            u[:] = real(0.0)
-            v[:] = real(0.0)
-            _add_product(u, W_C[k], dA)
-            _add_product(v, W_B[k], scratch.A)
-            _update(weights.W_B[k], u, eta, dictionary, mixed)
-            _update(weights.W_C[k], v, eta, dictionary, mixed)
-        _update(weights.w, dw, eta, dictionary, mixed)
-        weights.a[0] -= eta * rate_slope
+        rate = -model.learning_rate
+        transpose(scratch.dA_T, dA)
+        move(weights.W_B, rate, scratch.W_C, dA, D, dictionary.rows, scratch.gradient)
+        move(weights.W_C, rate, scratch.W_B, scratch.dA_T, D, dictionary.rows, scratch.gradient)
+        _move_gate(weights.w, rate, dw, dictionary.rows)
+        weights.a[0] += rate * rate_slope
     return total / real(B)
 
 
 @reordered
-def _add_product(total, row, matrix):
-    """`total += row @ matrix`, four rows of the matrix at a time; their number is a multiple of 4."""
-    for j in range(0, row.shape[0], 4):
-        a, b, c, d = row[j], row[j + 1], row[j + 2], row[j + 3]
-        for i in range(total.shape[0]):
-            total[i] += a * matrix[j, i] + b * matrix[j + 1, i] + c * matrix[j + 2, i] + d * matrix[j + 3, i]
-
-
-@reordered
-def _update(row, gradient, eta, dictionary, mixed):
-    """`row -= eta gradient`, the gradient being over the dictionary."""
-    if not mixed:
-        for i in range(row.shape[0]):
-            row[i] -= eta * gradient[i]
-        return
-    for j in range(dictionary.shape[0]):
-        c = eta * gradient[j]
-        for i in range(dictionary.shape[1]):
-            row[i] -= c * dictionary[j, i]
+def _move_gate(w, rate, dw, rows):
+    """`w += rate dw`, the gradient being over the dictionary."""
+    if rows.shape[0] == 0:
+        for i in range(w.shape[0]):
+            w[i] += rate * dw[i]
+    for j in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            w[i] += rate * dw[j] * rows[j, i]
 
 
 @compiled
@@ -341,15 +246,3 @@ def judge(member, models, weights, dictionary, draw, keys, tokens, draw_scratch,
             mine = GatedWeights(weights.W_B[r], weights.W_C[r], weights.w[r], weights.a[r])
             read(member, model, mine, dictionary, tokens, scratch, batch)
             count_errors(real, batch.outputs, tokens.label, totals[r])
-
-
-@compiled
-def count_errors(real, outputs, labels, totals):
-    """Add wrong answers and hinge losses of a batch; an output of 0, or none, is wrong."""
-    wrong, hinge = 0, 0.0
-    for b in range(labels.shape[0]):
-        margin = outputs[b] * labels[b]
-        wrong += not margin > real(0.0)
-        hinge += real(0.0) if margin >= real(1.0) else real(1.0) - margin
-    totals[0] += wrong
-    totals[1] += hinge

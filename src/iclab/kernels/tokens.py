@@ -17,7 +17,6 @@ from jaxtyping import Float, Int, UInt32
 from iclab.kernels.arithmetic import choice, threefry, uniform16, uniform23
 from iclab.kernels.compiling import compiled
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS
-from iclab.prompts.patterns import pattern_basis
 from iclab.prompts.randomness import CELL_COUNTER
 from iclab.prompts.tasks import tasks_code
 
@@ -102,34 +101,6 @@ def draw_of(prompts: Any, norm: float, real: Any) -> Draw:
 def direction_count(prompts: Any) -> int:
     """Outlier directions that tokens may carry."""
     return prompts.outlier_patterns if prompts.outlier_mixtures is None else len(prompts.outlier_mixtures)
-
-
-def axes_of(prompts: Any, width: int) -> Float[np.ndarray, "axes width"]:
-    """Orthonormal rows that span all tokens: the directions of the patterns, and the label's coordinate."""
-    used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
-    basis = pattern_basis(prompts.dimension, prompts.rotation_seed, prompts.basis)
-    axes = np.zeros((used + 1, width))
-    axes[:used, :prompts.dimension] = (np.eye(prompts.dimension) if basis is None else basis)[:used]
-    axes[used, prompts.dimension] = 1.0
-    return axes
-
-
-def dictionary_of(prompts: Any) -> Float[np.ndarray, "entries axes"] | None:
-    """Rows of the dictionary over the axes; None where the dictionary is the axes themselves."""
-    if prompts.pattern_mixtures is None and prompts.outlier_mixtures is None:
-        return None
-    m1, m2, v = prompts.relevant_patterns, prompts.irrelevant_patterns, prompts.outlier_patterns
-    relevant = np.eye(m1) if prompts.pattern_mixtures is None else np.asarray(prompts.pattern_mixtures, float)
-    outlier = np.eye(v)
-    if prompts.outlier_mixtures is not None:
-        outlier = np.asarray(prompts.outlier_mixtures, float)
-        outlier = outlier / np.linalg.norm(outlier, axis=1, keepdims=True)
-    rows = np.zeros((len(relevant) + m2 + len(outlier) + 1, m1 + m2 + v + 1))
-    rows[:len(relevant), :m1] = relevant
-    rows[len(relevant):len(relevant) + m2, m1:m1 + m2] = np.eye(m2)
-    rows[len(relevant) + m2:-1, m1 + m2:-1] = outlier
-    rows[-1, -1] = 1.0
-    return rows
 
 
 @compiled

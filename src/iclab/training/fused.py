@@ -14,10 +14,12 @@ from iclab.kernels.fitting import kernel_pack, numba_fault, training_misfit
 from iclab.training.packing import Pack, stack
 from iclab.training.program import PackProgram, Stepper
 from iclab.training.run import BACKENDS, Run, Training
-from iclab.training.sgd import State, step_keys
+from iclab.training.sgd import State, begin, step_keys
+from iclab.training.size import batch_bytes
 
-TOKENS = 2**25
-"""Tokens that a call reads at most: a fraction of a second, so that an interruption is soon noticed."""
+AT_ONCE = 2**32
+"""Bytes of prompts (which are never stored) that a call reads at most: a fraction of a second, so that an interruption
+is soon noticed."""
 SOME = 50
 """Steps of a call at least, where every step is a record and nobody reads it before the end."""
 
@@ -55,6 +57,10 @@ def unsuited_machine() -> str:
 class FusedProgram(PackProgram):
     """The training of a pack by its kernel."""
 
+    def start(self, pack: Pack) -> State:
+        """Starting weights, each run's drawn alone: their last digits do not depend on the width of the pack."""
+        return stack([begin(run) for run in pack.runs])
+
     def stepper(self, pack: Pack, state: State, done: int) -> FusedStepper:
         """The pack at a state, about to go on from step `done`."""
         return FusedStepper(self, pack, state)
@@ -84,7 +90,7 @@ class FusedStepper(Stepper):
         self.kernel = kernel_pack(runs[0].model)(runs, params, pack.shared)
         first = runs[0]
         self.seeds = np.array(first.data_seed if pack.shared else [run.data_seed for run in runs])
-        self.most = max(1, TOKENS // (len(runs) * first.training.batch_size * (first.prompts.prompt_length + 1)))
+        self.most = max(1, AT_ONCE // (len(runs) * batch_bytes(first)))
 
     def advance(self, done: int, length: int) -> tuple[np.ndarray, Any]:
         """Take `length` steps from step `done` on: their losses, and what the probe sees after the last."""
