@@ -11,6 +11,7 @@ from iclab.commands.output import say_damage, to_text
 from iclab.commands.play import PAGE, write_playground
 from iclab.commands.programs import keep_compiled_programs
 from iclab.core.files import write_whole
+from iclab.kernels.ahead import start_compiling
 from iclab.lab.claims import Claim
 from iclab.lab.entries import SCALES, Lab
 from iclab.lab.outcomes import Finished, finish, with_kept
@@ -42,6 +43,8 @@ def main(arguments: list[str]) -> None:
     store = Store(options.store or out / "store")
     store.check()
     keep_compiled_programs(store)
+    if not options.ids:
+        start_compiling()
     lab = Lab(store, options.scale, options.seed)
     results, playground = ResultFiles(out, lab), None
     try:

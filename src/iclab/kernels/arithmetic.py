@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from iclab.kernels.compiling import compiled
+from iclab.kernels.compiling import compiled, kernel
 
 
 @compiled
@@ -132,7 +132,7 @@ def _log_between_1_and_2(x):
     return single
 
 
-@compiled
+@kernel
 def exponentials(x):
     """`exp` and `log_between_1_and_2(1 + exp(-|x|))` of an array, for tests."""
     e, log = np.empty_like(x), np.empty_like(x)

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt32
 
 from iclab.kernels.arithmetic import choice, threefry, uniform16, uniform23
-from iclab.kernels.compiling import compiled
+from iclab.kernels.compiling import compiled, kernel
 from iclab.prompts.chain import ABSENT
 from iclab.prompts.randomness import CELL_COUNTER
 
@@ -97,7 +97,7 @@ def empty_chains(draw: ChainDraw) -> tuple[Chains, UInt32[np.ndarray, "words lan
                   *(np.zeros(lanes, np.int32) for _ in range(3))), np.zeros((-(-words // 4) * 4, lanes), np.uint32)
 
 
-@compiled
+@kernel
 def draw_chains(draw, key_high, key_low, chains, words):
     """Draw the batch of one key into `chains`."""
     rank, weight, place, query, asked, label = chains
@@ -181,7 +181,7 @@ def _draw_steps(draw, k, words, place):
         place[k + 1, E, b] = draw.route[k + 1, place[0, E, b]]
 
 
-@compiled
+@kernel
 def rank_words(words, rank):
     """Ranks of random words are a random order; equal words have equal ranks."""
     M, n = rank.shape

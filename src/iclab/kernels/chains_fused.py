@@ -25,7 +25,7 @@ from jaxtyping import Float
 
 from iclab.kernels.arithmetic import exp
 from iclab.kernels.chain_draw import draw_chains
-from iclab.kernels.compiling import compiled, reordered
+from iclab.kernels.compiling import kernel, reordered
 
 HIGH = 1e30
 """What the score of a column that a prompt does not have is lowered by."""
@@ -209,7 +209,7 @@ def step(W, model, draw, chains, scratch):
     return losses / real(B)
 
 
-@compiled
+@kernel
 def train(models, W, draw, keys, chains, words, scratch, losses):
     """Take a step per key with every run of a pack, all on the same batches; `losses` gets those of all steps."""
     high, low = keys

@@ -12,18 +12,18 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 
 SETTINGS: Any = numba.config
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "cache": True}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False}
 
 
 @cache
-def _cache_folder() -> str:
+def cache_folder() -> str:
     """Where kernels compiled from these sources are kept; a temporary folder where none can be written."""
     package = Path(__file__).parents[1]
     sources = sorted(path for room in ("kernels", "models", "prompts") for path in (package / room).glob("*.py"))
@@ -41,15 +41,34 @@ def _cache_folder() -> str:
     return tempfile.mkdtemp(prefix="iclab-kernels-")
 
 
-def _decorated(function: Callable[..., Any], **options: Any) -> Any:
-    before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, _cache_folder()
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function that Python calls, and keep it on disk."""
+    before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, cache_folder()
     try:
-        return numba.njit(**OPTIONS, **options)(function)
+        dispatcher: Any = numba.njit(cache=True, **OPTIONS)(function)
     finally:
         SETTINGS.CACHE_DIR = before
+    _pass_over_damage(dispatcher._cache)
+    return dispatcher
 
 
-compiled = partial(_decorated)
-"""A kernel whose arithmetic is done in the order in which it is written."""
-reordered = partial(_decorated, fastmath={"reassoc", "contract", "nsz", "arcp"})
-"""A kernel whose sums may be reordered, as vector instructions need; what is not a number stays so."""
+def _pass_over_damage(files: Any) -> None:
+    """Let a cache whose files cannot be read be emptied and filled again, instead of ending the program."""
+    load = files.load_overload
+
+    def load_or_empty(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # what a damaged file does to the reader depends on the damage
+            files.flush()
+            return None
+
+    files.load_overload = load_or_empty
+
+
+# Functions that only kernels call need no entry for Python, which takes a fifth of the time to compile them.
+INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+compiled: Any = numba.njit(**INNER)
+"""Compile a part of kernels; its arithmetic is done in the order in which it is written."""
+reordered: Any = numba.njit(**INNER, fastmath={"reassoc", "contract", "nsz", "arcp"})
+"""Compile a part of kernels; its sums may be reordered, as vector instructions need, but NaN stays NaN."""

@@ -68,9 +68,11 @@ def _chain_misfit(model: Any, prompts: Any) -> str:
 
 
 def kernel_pack(model: Any) -> Any:
-    """The class that trains packs of runs with this kind of model."""
+    """The class that trains packs of runs with this kind of model; its kernel is compiled when it is first used."""
+    from iclab.kernels.ahead import wait_until_compiled
     from iclab.kernels.chain_pack import ChainPack
     from iclab.kernels.gated_pack import GatedPack
     from iclab.kernels.softmax_pack import SoftmaxPack
 
+    wait_until_compiled(model)
     return {GatedAttention: GatedPack, SoftmaxMLP: SoftmaxPack, ChainAttention: ChainPack}[type(model)]

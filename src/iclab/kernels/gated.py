@@ -21,7 +21,7 @@ import numpy as np
 
 from iclab.kernels.answers import count_errors, loss_and_slope
 from iclab.kernels.arithmetic import exp, log_between_1_and_2
-from iclab.kernels.compiling import compiled, reordered
+from iclab.kernels.compiling import kernel, reordered
 from iclab.kernels.gated_arrays import GatedModel, GatedWeights
 from iclab.kernels.products import move, product, product_transposed, transpose
 from iclab.kernels.tokens import draw_tokens
@@ -222,7 +222,7 @@ def _move_gate(w, rate, dw, rows):
             w[i] += rate * dw[j] * rows[j, i]
 
 
-@compiled
+@kernel
 def train(member, loss, models, weights, dictionary, draw, keys, tokens, draw_scratch, scratch, batch, losses):
     """Take a step per key with every run of a pack, all on the same batches; `losses` gets those of all steps."""
     high, low = keys
@@ -234,7 +234,7 @@ def train(member, loss, models, weights, dictionary, draw, keys, tokens, draw_sc
             losses[r, t] = step(member, loss, model, mine, dictionary, tokens, scratch, batch)
 
 
-@compiled
+@kernel
 def judge(member, models, weights, dictionary, draw, keys, tokens, draw_scratch, scratch, batch, totals):
     """Add to `totals` how many prompts of each key's batch every run answers wrongly, and its hinge losses."""
     high, low = keys

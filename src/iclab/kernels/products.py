@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from iclab.kernels.compiling import compiled
+from iclab.kernels.compiling import compiled, kernel
 
 ROWS, COLUMNS = 8, 16
 BYTES = 64
@@ -98,19 +98,19 @@ def _start_and_width(context, builder, kind, array):
 _one, _two, _add_one, _add_two = (_tile(vectors, adds) for adds in (False, True) for vectors in (1, 2))
 
 
-@compiled
+@kernel
 def product(out, rows, left, right, count):
     """`out = left right`: its first `rows` rows, the sum over the first `count` rows of `right`."""
     _products(out, rows, left, left.shape[1], 1, right, count)
 
 
-@compiled
+@kernel
 def product_transposed(out, rows, left, right, count):
     """`out = left^T right`, as in `product`."""
     _products(out, rows, left, 1, left.shape[1], right, count)
 
 
-@compiled
+@kernel
 def add_product(out, scale, left, right, count):
     """`out += scale left right`, as in `product`, with all rows."""
     width, scale = out.shape[1], out.dtype.type(scale)

@@ -23,7 +23,7 @@ import numpy as np
 
 from iclab.kernels.answers import count_errors, loss_and_slope
 from iclab.kernels.arithmetic import exp
-from iclab.kernels.compiling import compiled, reordered
+from iclab.kernels.compiling import compiled, kernel, reordered
 from iclab.kernels.products import add_product, copy, move, product, product_transposed, transpose
 from iclab.kernels.softmax_arrays import SoftmaxTables, SoftmaxWeights
 from iclab.kernels.tokens import draw_tokens
@@ -206,7 +206,7 @@ def _tables(pack, r):
     return SoftmaxTables(pack.W_Q[r], pack.W_K[r], pack.W_V[r], pack.A[r], pack.R[r])
 
 
-@compiled
+@kernel
 def train(loss, model, weights, dictionary, draw, keys, tokens, draw_scratch, tables, scratch, batch, losses):
     """Take a step per key with every run of a pack, all on the same batches; `losses` gets those of all steps."""
     (high, low), outliers = keys, draw.p_a > 0
@@ -220,7 +220,7 @@ def train(loss, model, weights, dictionary, draw, keys, tokens, draw_scratch, ta
             losses[r, t], moved[r] = step(loss, outliers, rate, model.a, mine, over, dictionary, tokens, scratch, batch)
 
 
-@compiled
+@kernel
 def judge(model, weights, dictionary, draw, keys, tokens, draw_scratch, tables, scratch, batch, totals):
     """Add to `totals` how many prompts of each key's batch every run answers wrongly, and its hinge losses."""
     (high, low), outliers = keys, draw.p_a > 0

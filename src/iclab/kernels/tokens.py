@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt32
 
 from iclab.kernels.arithmetic import choice, threefry, uniform16, uniform23
-from iclab.kernels.compiling import compiled
+from iclab.kernels.compiling import compiled, kernel
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS
 from iclab.prompts.randomness import CELL_COUNTER
 from iclab.prompts.tasks import tasks_code
@@ -103,7 +103,7 @@ def direction_count(prompts: Any) -> int:
     return prompts.outlier_patterns if prompts.outlier_mixtures is None else len(prompts.outlier_mixtures)
 
 
-@compiled
+@kernel
 def draw_tokens(draw, key_high, key_low, tokens, scratch):
     """Draw the batch of one key into `tokens`."""
     pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
