@@ -2,8 +2,8 @@
 
     python -m iclab.kernels.ahead
 
-Numba compiles one kernel at a time and holds the interpreter's lock meanwhile. The gated family's is compiled where it
-is used: it is the first that the papers' entries need.
+Numba compiles one kernel at a time and holds the interpreter's lock meanwhile. The training of the gated family is
+compiled where it is used: it is the first kernel that the papers' entries need.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from iclab.core.parallel import cores
 from iclab.kernels.fitting import numba_fault
-from iclab.models import ChainAttention, SoftmaxMLP
+from iclab.models import ChainAttention, GatedAttention, SoftmaxMLP
 
 DONE = "complete"
 """The file among the compiled kernels that says that these are there."""
@@ -59,13 +59,16 @@ def compile_kernels() -> None:
     from iclab.training.run import Run, Training
     from iclab.training.sgd import begin
 
-    no_keys = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-    for model, prompts, loss in ((SoftmaxMLP(), Classification(), "hinge"), (ChainAttention(), Chain(), "squared")):
+    def pack(model: Any, prompts: Any, loss: str) -> Any:
         run = Run(model=model, prompts=prompts, training=Training(batch_size=8, loss=loss))
-        pack = kernel_pack(model)([run], [jax.tree.map(np.asarray, begin(run).params)], True)
-        pack.advance(no_keys)
-        if loss == "hinge":
-            pack.errors(no_keys)
+        return kernel_pack(model)([run], [jax.tree.map(np.asarray, begin(run).params)], True)
+
+    no_keys = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+    pack(GatedAttention(), Classification(), "hinge").errors(no_keys)
+    softmax = pack(SoftmaxMLP(), Classification(), "hinge")
+    softmax.advance(no_keys)
+    softmax.errors(no_keys)
+    pack(ChainAttention(), Chain(), "squared").advance(no_keys)
     (Path(cache_folder()) / DONE).touch()
 
 
