@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from iclab.core.errors import SpecError
 from iclab.kernels.fitting import kernel_pack, numba_fault, training_misfit
-from iclab.training.packing import Pack, stack
+from iclab.training.packing import Pack
 from iclab.training.program import PackProgram, Stepper
 from iclab.training.run import BACKENDS, Run, Training
 from iclab.training.sgd import State, begin, step_keys
@@ -59,7 +60,7 @@ class FusedProgram(PackProgram):
 
     def start(self, pack: Pack) -> State:
         """Starting weights, each run's drawn alone: their last digits do not depend on the width of the pack."""
-        return stack([begin(run) for run in pack.runs])
+        return _stacked([begin(run) for run in pack.runs])
 
     def stepper(self, pack: Pack, state: State, done: int) -> FusedStepper:
         """The pack at a state, about to go on from step `done`."""
@@ -104,4 +105,9 @@ class FusedStepper(Stepper):
         """The runs as they are now, stacked."""
         params = self.kernel.params()
         steps: Any = np.full(len(self.copies), done, np.uint32)
-        return State(stack([params[i] for i in self.copies]), self.optimizer, steps)
+        return State(_stacked([params[i] for i in self.copies]), self.optimizer, steps)
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    """Equal trees as one, their leaves stacked, in NumPy."""
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)

@@ -20,7 +20,10 @@ def program_of(backend: str, structure: Any, shared: bool, shards: int, probe: P
 
 def pack_program(pack: Pack, probe: Probe | None) -> PackProgram:
     """The program that trains a pack."""
-    return program_of(backend_of(pack.runs[0]), pack.structure, pack.shared, pack.shards, probe)
+    backend = backend_of(pack.runs[0])
+    # A kernel is the same for all structures; only a probe is compiled for one.
+    structure = None if backend == "fused" and probe is None else pack.structure
+    return program_of(backend, structure, pack.shared, pack.shards, probe)
 
 
 def pack_bytes(runs: list[Run], shared: bool) -> int:

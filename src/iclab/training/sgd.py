@@ -75,13 +75,21 @@ class State(NamedTuple):
 
 def begin(run: Run) -> State:
     """The state before the first step."""
-    model, training = lower((run.model, run.training))
-    return starting_state(model, training, init_key(run.init_seed), run.prompts.dimension)
+    return _begun(*lower((run.model, run.training)), _init_words(run.init_seed), run.prompts.dimension)
+
+
+@partial(jax.jit, static_argnums=3)
+def _begun(model: Any, training: Training, words: Key, dimension: int) -> State:
+    return starting_state(model, training, jax_key(words), dimension)
 
 
 def init_key(init_seed: Any) -> Array:
     """The key of the starting weights, in JAX's form; one per seed."""
-    return jax_key(fold(seed_key(init_seed), 0, INIT_STREAM))
+    return jax_key(_init_words(init_seed))
+
+
+def _init_words(init_seed: Any) -> Key:
+    return fold(seed_key(init_seed), 0, INIT_STREAM)
 
 
 def starting_state(model: Any, training: Training, key: Array, dimension: int) -> State:
