@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ from iclab import GatedAttention, SpecError, Training, replace, train, train_man
 from iclab.kernels import fitting
 from iclab.training import fused
 from iclab.training.fused import backend_of
+from iclab.training.trainer import Interrupted
 
 
 @pytest.fixture
@@ -94,6 +96,15 @@ def test_records_and_probes_are_those_of_every_training(run):
     many = train(with_training(run, record_every=1))
     assert many.steps.tolist() == list(range(1, 41))
     np.testing.assert_array_equal(weights(many), weights(trained))
+
+
+def test_a_long_training_between_two_records_can_be_stopped(run):
+    stop = threading.Event()
+    timer = threading.Timer(0.5, stop.set)
+    timer.start()
+    with pytest.raises(Interrupted):
+        train_many([with_training(run, steps=10**8, record_every=10**8)], stop=stop)
+    timer.join()
 
 
 def test_a_training_that_diverges_says_so(run):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,14 +13,14 @@ import numpy as np
 from iclab.core.errors import SpecError
 from iclab.kernels.fitting import kernel_pack, numba_fault, training_misfit
 from iclab.training.packing import Pack
-from iclab.training.program import PackProgram, Stepper
+from iclab.training.program import Interrupted, PackProgram, Stepper
 from iclab.training.run import BACKENDS, Run, Training
 from iclab.training.sgd import State, begin, step_keys
 from iclab.training.size import batch_bytes
 
-AT_ONCE = 2**32
-"""Bytes of prompts (which are never stored) that a call reads at most: a fraction of a second, so that an interruption
-is soon noticed."""
+AT_ONCE = 2**29
+"""Bytes of prompts (which are never stored) that a kernel reads before it looks whether it is to stop: a fraction of a
+second."""
 SOME = 50
 """Steps of a call at least, where every step is a record and nobody reads it before the end."""
 
@@ -93,10 +93,12 @@ class FusedStepper(Stepper):
         self.seeds = np.array(first.data_seed if pack.shared else [run.data_seed for run in runs])
         self.most = max(1, AT_ONCE // (len(runs) * batch_bytes(first)))
 
-    def advance(self, done: int, length: int) -> tuple[np.ndarray, Any]:
+    def advance(self, done: int, length: int, stopped: Callable[[], bool]) -> tuple[np.ndarray, Any]:
         """Take `length` steps from step `done` on: their losses, and what the probe sees after the last."""
         parts = []
         for first in range(done, done + length, self.most):
+            if stopped():
+                raise Interrupted
             parts.append(self.kernel.advance(step_keys(self.seeds, first, min(self.most, done + length - first))))
         losses = np.concatenate(parts, axis=1)[self.copies]
         return losses, None if self.program.probe is None else self.program.look(self.pack, self.state(done + length))

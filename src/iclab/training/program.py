@@ -46,9 +46,9 @@ class Stepper(ABC):
     """A pack of runs in training."""
 
     @abstractmethod
-    def advance(self, done: int, length: int) -> tuple[Any, Any]:
-        """Take `length` steps from step `done` on: the losses of every run and step, and what the probe sees after the
-        last."""
+    def advance(self, done: int, length: int, stopped: Callable[[], bool]) -> tuple[Any, Any]:
+        """Take `length` steps from step `done` on, unless `stopped()`: the losses of every run and step, and what the
+        probe sees after the last."""
 
     @abstractmethod
     def state(self, done: int) -> State:
@@ -111,7 +111,7 @@ class PackProgram(ABC):
             if stopped():
                 raise Interrupted
             length = self.call_length(training, done, recorded is not None)
-            losses, seen = stepper.advance(done, length)
+            losses, seen = stepper.advance(done, length, stopped)
             done += length
             records.add(done, losses, seen)
             meter(length * runs)
@@ -128,8 +128,8 @@ class XlaStepper(Stepper):
         self.program, self.learners, self.source = program, pack.learners(), pack.source()
         self.loop = program.begin(pack, self.learners, self.source, state, done)
 
-    def advance(self, done: int, length: int) -> tuple[Any, Any]:
-        """One call of the compiled program."""
+    def advance(self, done: int, length: int, stopped: Callable[[], bool]) -> tuple[Any, Any]:
+        """One call of the compiled program, too short to be stopped."""
         keys = step_keys(self.source.data_seed, done + AHEAD, length)
         args = self.learners, self.source, keys, self.loop
         self.loop, losses, seen = self.program.program(*args)(*args)
