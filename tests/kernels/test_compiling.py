@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iclab.kernels import ahead
+from iclab.kernels import ahead, arithmetic
 
 SCRIPT = """
 import numpy as np
@@ -38,6 +38,11 @@ def test_damaged_kernels_are_compiled_again(tmp_path, record_property):
             assert run(tmp_path, "-c", SCRIPT).stdout.split() == ["1.0", "1"]
             cases += 1
     record_property("cases", cases)
+
+
+def test_a_part_of_kernels_is_refused_to_python():
+    with pytest.raises(TypeError, match="choice is a part of kernels; only compiled code can call it"):
+        arithmetic.choice(3, 4)
 
 
 @pytest.mark.slow
