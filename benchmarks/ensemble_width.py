@@ -1,4 +1,5 @@
-"""Time per model-step for packs of several widths, one or several at once, on separate and on shared batches."""
+"""Time per model-step of compiled programs for packs of several widths, one or several at once, on separate and on
+shared batches."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import time
 from iclab import Run, Training, replace, train_many
 from iclab.core.parallel import cores
 
-RUN = Run(training=Training(steps=500, learning_rate=0.1, record_every=250))
+RUN = Run(training=Training(steps=500, learning_rate=0.1, record_every=250, backend="xla"))
 
 
 def timed(runs: list[Run], width: int, workers: int) -> float:

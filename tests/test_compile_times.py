@@ -84,5 +84,5 @@ def test_trainings_compile_quickly(name, record_property):
     model, prompts, batch = RUNS[name]
     loss = "squared" if isinstance(prompts, Chain) else "hinge"
     with compiled_quickly(1):
-        train(Run(model=model, prompts=prompts, training=Training(steps=3, batch_size=batch, loss=loss)))
+        train(Run(model=model, prompts=prompts, training=Training(steps=3, batch_size=batch, loss=loss, backend="xla")))
     record_property("cases", 1)

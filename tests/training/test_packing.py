@@ -39,7 +39,7 @@ def test_a_compiled_sampler_draws_what_a_plain_one_does(change):
 
 
 def test_runs_that_differ_in_choices_train_together_as_alone():
-    training = Training(steps=20, batch_size=16, learning_rate=0.1, record_every=10)
+    training = Training(steps=20, batch_size=16, learning_rate=0.1, record_every=10, backend="xla")
     runs = [Run(prompts=replace(SMALL, **change), training=training) for change in CHANGES]
     assert [group.members for group in groups(runs)] == [[0, 1, 2, 3]]
     for run, together in zip(runs, train_many(runs), strict=True):

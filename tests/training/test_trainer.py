@@ -40,7 +40,9 @@ def test_alone_or_together_the_same_in_double_precision(float64, mixed_runs):
             close(one, same, 1e-9)
 
 
-def test_packmates_do_not_change_a_bit(mixed_runs):
+@pytest.mark.parametrize("backend", ["xla", "auto"])
+def test_packmates_do_not_change_a_bit(mixed_runs, backend):
+    mixed_runs = [replace(run, training=replace(run.training, backend=backend)) for run in mixed_runs]
     first = train_many([mixed_runs[0], mixed_runs[1], mixed_runs[2]])
     second = train_many([mixed_runs[0], mixed_runs[4], mixed_runs[5], mixed_runs[1]])
     np.testing.assert_array_equal(first[0].params[0].W_B, second[0].params[0].W_B)
