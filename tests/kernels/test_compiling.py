@@ -50,8 +50,9 @@ def test_kernels_compiled_ahead_are_not_compiled_again(tmp_path):
     done = run(tmp_path, "-m", "iclab.kernels.ahead")
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.rglob(ahead.DONE))
-    script = ("from iclab.kernels import softmax, chains_fused, ahead; ahead.compile_kernels(); "
-              "print([f.stats.cache_misses.total() for f in (softmax.train, softmax.judge, chains_fused.train)])")
+    script = ("from iclab.kernels import softmax, softmax_follow, chains_fused, ahead; ahead.compile_kernels(); "
+              "print([f.stats.cache_misses.total() for f in (softmax.train, softmax_follow.follow_softmax, "
+              "chains_fused.train)])")
     again = run(tmp_path, "-c", script)
     assert again.stdout.strip() == "[0, 0, 0]", again.stderr
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from iclab import Classification, LabelEmbedding, Run, SoftmaxMLP, Training, replace, train_many
 from iclab.kernels.products import add_product, product, product_transposed
 from iclab.kernels.softmax_pack import SoftmaxPack
-from iclab.models.forward import read
 from iclab.papers.icl.settings import one_layer_run
 from iclab.prompts.randomness import Key
 from iclab.training.sgd import Setup, begin, draw_columns, sgd_step, step_keys
@@ -118,20 +117,6 @@ def test_a_run_of_a_pack_is_trained_as_alone(shared):
         np.testing.assert_array_equal(losses[r], np.concatenate(parts, axis=1)[0])
         for mine, theirs in zip(together.params()[r], alone.params()[0], strict=True):
             np.testing.assert_array_equal(mine, theirs)
-
-
-def test_errors_are_those_of_the_model():
-    run = replace(one_layer_run(0.8, 10), training=Training(batch_size=BATCH))
-    params = jax.tree.map(np.asarray, begin(run).params)
-    setup, keys = Setup.of(run), step_keys(5, 0, 6)
-    margins = []
-    for key in zip(keys.high, keys.low, strict=True):
-        columns, label = batch_of(setup, key)
-        margins.append(label * jax.vmap(lambda p: read(setup.model, params, p, run.prompts.dimension)[0])(columns))
-    margin = np.array(margins)
-    wrong, hinge = SoftmaxPack([run], [params], True).errors(keys)[0]
-    assert wrong == (margin <= 0).sum()
-    assert hinge == pytest.approx(np.maximum(1 - margin, 0).sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("part", range(4))

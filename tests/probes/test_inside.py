@@ -8,7 +8,11 @@ import jax
 import numpy as np
 
 from iclab import gate_profile, score_mass
+from iclab.core.spec import lower
+from iclab.models import forward_batch
 from iclab.papers.mamba.settings import attacked_prompts
+from iclab.probes.error_rate import TEST_BATCH, batch_keys
+from iclab.prompts.randomness import Key
 from iclab.training.sgd import begin
 
 TEST = attacked_prompts("flip", 0.5)
@@ -30,3 +34,21 @@ def test_an_untrained_gate_does_not_tell_outliers_apart(trained_mamba):
     params = jax.tree.map(np.asarray, begin(trained_mamba[0].run).params)
     profile = gate_profile(dataclasses.replace(trained_mamba[0], params=params), TEST, count=400)
     assert np.nanmax(profile.poisoned[0]) > 0.2 * profile.clean[0][0]
+
+
+def test_both_probes_are_sums_over_examples(trained_mamba):
+    """Against a loop over the examples of the same prompts."""
+    model, params = trained_mamba[0].run.model, trained_mamba[0].params
+    high, low = batch_keys(0, 1)
+    batch = TEST.sample(Key(high[0], low[0]), TEST_BATCH).numpy()
+    seen = forward_batch(lower(model), params, batch)[1]
+    scores, gates = np.asarray(seen.scores, float), np.asarray(seen.gates, float)
+    mass, sums = np.zeros(2), np.zeros((2, 2, TEST.prompt_length))
+    for b in range(TEST_BATCH):
+        for t in range(TEST.prompt_length):
+            mass[int(batch.truth.pattern[b, t] != batch.truth.pattern[b, -1])] += scores[b, 0, t] / TEST_BATCH
+            sums[int(batch.truth.outlier[b, t]), :, TEST.prompt_length - 1 - t] += gates[b, 0, t], 1.0
+    np.testing.assert_allclose(np.concatenate(score_mass(trained_mamba[0], TEST, count=TEST_BATCH)), mass, rtol=1e-4)
+    profile = gate_profile(trained_mamba[0], TEST, count=TEST_BATCH)
+    for mine, (total, number) in zip(profile, sums, strict=True):
+        np.testing.assert_allclose(mine[0], total / number, rtol=1e-4)

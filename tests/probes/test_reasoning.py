@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from iclab import Chain, ChainAttention, Classification, SpecError, chain_errors, chain_test, reason, replace
+from iclab import Chain, ChainAttention, Classification, SpecError, Training, chain_errors, chain_test, reason, replace
 from iclab.models.chain_attention import ChainParams
 from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
 from iclab.prompts.transitions import exact_transitions, weak_step
@@ -108,9 +108,11 @@ def test_the_vote_counts_matching_columns():
                 assert int(steps[i, j, k]) == current
 
 
-def test_reason_decodes_a_whole_batch():
+@pytest.mark.parametrize("backend", ["xla", "auto"])
+def test_reason_decodes_a_whole_batch(backend):
     """A batch is decoded in parts, the last overlapping; the answers are those of single prompts."""
-    trained = SimpleNamespace(run=SimpleNamespace(model=MODEL), params=jax.tree.map(np.float32, a_model()))
+    trained = SimpleNamespace(run=SimpleNamespace(model=MODEL, training=Training(backend=backend)),
+                              params=jax.tree.map(np.float32, a_model()))
     prompts, vectors = TEST.sample(3, 120), TEST.pattern_vectors()
     alone = jax.jit(jax.vmap(lambda p: chain_of_thought(MODEL, trained.params, p, vectors, (5,)).answers[0]))(prompts)
     np.testing.assert_array_equal(reason(trained, prompts, vectors), alone)

@@ -90,5 +90,11 @@ class Compiled:
 
 
 def compiler_options() -> dict[str, Any]:
-    """On a CPU each program uses one core: parallel programs fill the others better than one split into small parts."""
-    return {"xla_cpu_multi_thread_eigen": False} if jax.default_backend() == "cpu" else {}
+    """On a CPU each program uses one core: parallel programs fill the others better than one split into small parts.
+
+    LLVM's first level of optimisation compiles a fifth to a third faster than its default, and programs run as fast;
+    without any, they run three times slower.
+    """
+    if jax.default_backend() != "cpu":
+        return {}
+    return {"xla_cpu_multi_thread_eigen": False, "xla_backend_optimization_level": 1}

@@ -64,10 +64,10 @@ def compile_kernels() -> None:
         return kernel_pack(model)([run], [jax.tree.map(np.asarray, begin(run).params)], True)
 
     no_keys = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-    pack(GatedAttention(), Classification(), "hinge").errors(no_keys)
+    pack(GatedAttention(), Classification(), "hinge").trace(no_keys)
     softmax = pack(SoftmaxMLP(), Classification(), "hinge")
     softmax.advance(no_keys)
-    softmax.errors(no_keys)
+    softmax.trace(no_keys)
     pack(ChainAttention(), Chain(), "squared").advance(no_keys)
     (Path(cache_folder()) / DONE).touch()
 

@@ -1,4 +1,4 @@
-"""How an answer +-1 errs, and what it costs: losses with their slopes, wrong answers counted."""
+"""What an answer +-1 costs: losses with their slopes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,3 @@ def loss_and_slope(kind, real, output, label):
     margin = one - label * output
     # Written so that a margin that is not a number counts.
     return (zero, zero) if margin <= zero else (margin, -label)
-
-
-@compiled
-def count_errors(real, outputs, labels, totals):
-    """Add wrong answers and hinge losses of a batch; an output of 0, or none, is wrong."""
-    wrong, hinge = 0, 0.0
-    for b in range(labels.shape[0]):
-        margin = outputs[b] * labels[b]
-        wrong += not margin > real(0.0)
-        hinge += real(0.0) if margin >= real(1.0) else real(1.0) - margin
-    totals[0] += wrong
-    totals[1] += hinge

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from iclab.kernels.fitting import LOSSES
 from iclab.kernels.products import padded
 from iclab.kernels.tokens import draw_of, empty_tokens
+from iclab.kernels.traces import PackTrace, empty_trace
 from iclab.prompts.patterns import pattern_basis
 
 
@@ -82,19 +83,24 @@ class DictionaryPack(ABC):
                 self.train(slice(r, r + 1), self.dictionaries[r], draw, (keys[0][r], keys[1][r]), losses[r:r + 1])
         return losses
 
-    def errors(self, keys: tuple[np.ndarray, np.ndarray]) -> Float[np.ndarray, "runs 2"]:
-        """Wrong answers and hinge losses of every run, summed over the batches of all keys; prompts are shared."""
-        totals = np.zeros((len(self.runs), 2))
-        self.judge(self.dictionaries[0], self.draws[0], tuple(keys), totals)
-        return totals
+    def trace(self, keys: tuple[np.ndarray, np.ndarray], lengths: Sequence[int] = (), inside: bool = False
+              ) -> PackTrace:
+        """What every run makes of the batches of all keys, which are shared: outputs and, if asked for, what led to
+        them; or outputs with only the last n examples, for every n in `lengths`."""
+        rising = sorted(set(lengths))
+        trace = empty_trace(len(self.runs), len(keys[0]), self.batch, self.tokens, self.real, rising, inside)
+        draw = self.draws[0]
+        # Outliers may have size 0 and be poisoned all the same: they are drawn as marks, and get their size later.
+        self.follow(draw._replace(kappa_a=self.real(1.0)), draw.kappa_a, tuple(keys), trace)
+        return trace._replace(outputs=trace.outputs[:, :, [rising.index(n) for n in lengths]]) if lengths else trace
 
     @abstractmethod
     def train(self, chosen: slice, dictionary: Dictionary, draw: Any, keys: Any, losses: np.ndarray) -> None:
         """Take a step per key with the chosen runs, on the same batches."""
 
     @abstractmethod
-    def judge(self, dictionary: Dictionary, draw: Any, keys: Any, totals: np.ndarray) -> None:
-        """Add the wrong answers and hinge losses of every run on the batches of all keys."""
+    def follow(self, marks: Any, outlier_scale: Any, keys: Any, trace: PackTrace) -> None:
+        """Fill a trace with what every run makes of the batches of all keys, drawn with outliers of size 1 at first."""
 
     @abstractmethod
     def params(self) -> list[Any]:

@@ -59,6 +59,12 @@ def misfit(model: Any, prompts: Any) -> str:
     return ""
 
 
+def decoding_misfit(model: Any) -> str:
+    """Why no kernel can let a model decode chains, as a rule that it breaks; empty if one can."""
+    fits = type(model) is ChainAttention and type(model.embedding) is ChainEmbedding
+    return "" if fits else "have a ChainAttention and a ChainEmbedding"
+
+
 def _chain_misfit(model: Any, prompts: Any) -> str:
     if type(model.embedding) is not ChainEmbedding or type(prompts) is not Chain:
         return "have a ChainEmbedding and Chain prompts"

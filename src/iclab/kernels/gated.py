@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclab.kernels.answers import count_errors, loss_and_slope
+from iclab.kernels.answers import loss_and_slope
 from iclab.kernels.arithmetic import exp, log_between_1_and_2
 from iclab.kernels.compiling import kernel, reordered
 from iclab.kernels.gated_arrays import GatedModel, GatedWeights
@@ -232,17 +232,3 @@ def train(member, loss, models, weights, dictionary, draw, keys, tokens, draw_sc
             model = GatedModel(models.learning_rate[r], models.gain[r], models.retention[r], models.temperature[r])
             mine = GatedWeights(weights.W_B[r], weights.W_C[r], weights.w[r], weights.a[r])
             losses[r, t] = step(member, loss, model, mine, dictionary, tokens, scratch, batch)
-
-
-@kernel
-def judge(member, models, weights, dictionary, draw, keys, tokens, draw_scratch, scratch, batch, totals):
-    """Add to `totals` how many prompts of each key's batch every run answers wrongly, and its hinge losses."""
-    high, low = keys
-    real = tokens.label.dtype.type
-    for t in range(high.shape[0]):
-        draw_tokens(draw, high[t], low[t], tokens, draw_scratch)
-        for r in range(totals.shape[0]):
-            model = GatedModel(models.learning_rate[r], models.gain[r], models.retention[r], models.temperature[r])
-            mine = GatedWeights(weights.W_B[r], weights.W_C[r], weights.w[r], weights.a[r])
-            read(member, model, mine, dictionary, tokens, scratch, batch)
-            count_errors(real, batch.outputs, tokens.label, totals[r])

@@ -10,7 +10,9 @@ import numpy as np
 from iclab.kernels import gated
 from iclab.kernels.dictionary import Dictionary, DictionaryPack, moving_rows
 from iclab.kernels.gated_arrays import GatedBatch, GatedModel, GatedScratch, GatedWeights
+from iclab.kernels.gated_follow import follow_gated
 from iclab.kernels.products import ROWS, padded
+from iclab.kernels.traces import PackTrace
 from iclab.models.gated_attention import LayerParams
 from iclab.models.gates import MEMBERS
 
@@ -36,9 +38,12 @@ class GatedPack(DictionaryPack):
         weights = GatedWeights(*(part[chosen] for part in self.weights))
         gated.train(self.member, self.loss, models, weights, dictionary, draw, keys, *self.memory, losses)
 
-    def judge(self, dictionary: Dictionary, draw: Any, keys: Any, totals: np.ndarray) -> None:
-        """Add the wrong answers and hinge losses of every run on the batches of all keys."""
-        gated.judge(self.member, self.models, self.weights, dictionary, draw, keys, *self.memory, totals)
+    def follow(self, marks: Any, outlier_scale: Any, keys: Any, trace: PackTrace) -> None:
+        """Fill a trace with what every run makes of the batches of all keys."""
+        follow_gated(self.member, self.models, self.weights, self.dictionaries[0], marks, outlier_scale, keys,
+                     *self.memory, trace)
+        if self.runs[0].model.normalise and len(trace.lengths) > 0:
+            trace.outputs[:] *= (self.tokens / (trace.lengths + 1.0))[:, None]
 
     def params(self) -> list[tuple[LayerParams]]:
         """The weights in the model's own coordinates."""

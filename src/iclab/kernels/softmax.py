@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclab.kernels.answers import count_errors, loss_and_slope
+from iclab.kernels.answers import loss_and_slope
 from iclab.kernels.arithmetic import exp
 from iclab.kernels.compiling import compiled, kernel, reordered
 from iclab.kernels.products import add_product, copy, move, product, product_transposed, transpose
@@ -195,13 +195,13 @@ def _move(outliers, count, learning_rate, a, weights, tables, dictionary, tokens
 
 
 @compiled
-def _weights(pack, r):
+def weights_of(pack, r):
     """The weights of run r."""
     return SoftmaxWeights(pack.W_Q[r], pack.W_K[r], pack.W_V[r], pack.W_O[r])
 
 
 @compiled
-def _tables(pack, r):
+def tables_of(pack, r):
     """The tables of run r."""
     return SoftmaxTables(pack.W_Q[r], pack.W_K[r], pack.W_V[r], pack.A[r], pack.R[r])
 
@@ -214,21 +214,7 @@ def train(loss, model, weights, dictionary, draw, keys, tokens, draw_scratch, ta
     for t in range(high.shape[0]):
         draw_tokens(draw, high[t], low[t], tokens, draw_scratch)
         for r in range(losses.shape[0]):
-            rate, mine, over = model.learning_rate[r], _weights(weights, r), _tables(tables, r)
+            rate, mine, over = model.learning_rate[r], weights_of(weights, r), tables_of(tables, r)
             if moved[r]:
                 make_tables(mine, dictionary, over)
             losses[r, t], moved[r] = step(loss, outliers, rate, model.a, mine, over, dictionary, tokens, scratch, batch)
-
-
-@kernel
-def judge(model, weights, dictionary, draw, keys, tokens, draw_scratch, tables, scratch, batch, totals):
-    """Add to `totals` how many prompts of each key's batch every run answers wrongly, and its hinge losses."""
-    (high, low), outliers = keys, draw.p_a > 0
-    real = tokens.label.dtype.type
-    for r in range(totals.shape[0]):
-        make_tables(_weights(weights, r), dictionary, _tables(tables, r))
-    for t in range(high.shape[0]):
-        draw_tokens(draw, high[t], low[t], tokens, draw_scratch)
-        for r in range(totals.shape[0]):
-            read(outliers, model.a, _tables(tables, r), tokens, scratch, batch)
-            count_errors(real, batch.outputs[:tokens.label.shape[0]], tokens.label, totals[r])

@@ -11,6 +11,8 @@ from iclab.kernels import softmax
 from iclab.kernels.dictionary import Dictionary, DictionaryPack, moving_rows
 from iclab.kernels.products import ROWS, padded
 from iclab.kernels.softmax_arrays import SoftmaxBatch, SoftmaxModel, SoftmaxScratch, SoftmaxTables, SoftmaxWeights
+from iclab.kernels.softmax_follow import follow_softmax
+from iclab.kernels.traces import PackTrace
 from iclab.models.softmax_mlp import SoftmaxParams
 
 
@@ -31,9 +33,9 @@ class SoftmaxPack(DictionaryPack):
         weights = SoftmaxWeights(*(part[chosen] for part in self.weights))
         softmax.train(self.loss, model, weights, dictionary, draw, keys, *self.memory, losses)
 
-    def judge(self, dictionary: Dictionary, draw: Any, keys: Any, totals: np.ndarray) -> None:
-        """Add the wrong answers and hinge losses of every run on the batches of all keys."""
-        softmax.judge(self.model, self.weights, dictionary, draw, keys, *self.memory, totals)
+    def follow(self, marks: Any, outlier_scale: Any, keys: Any, trace: PackTrace) -> None:
+        """Fill a trace with what every run makes of the batches of all keys."""
+        follow_softmax(self.model, self.weights, self.dictionaries[0], marks, outlier_scale, keys, *self.memory, trace)
 
     def params(self) -> list[SoftmaxParams]:
         """The weights in the model's own coordinates."""

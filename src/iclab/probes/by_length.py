@@ -1,11 +1,13 @@
 """Error against the number of context examples, for all numbers at once, and how many are needed.
 
 Context examples are i.i.d. given the task, so the last n of a long prompt are a prompt of n examples, and one batch of
-long prompts answers for every n. A one-layer gated model does so in one pass: the gate of an example depends on what
-stands between it and the query, not on what comes before it, so the output with the last n examples is a sum of
-contributions:
+long prompts answers for every n: a model reads it once per n. A one-layer gated model reads it once: the gate of an
+example depends on what stands between it and the query, not on what comes before it, so the output with the last n
+examples is a sum of contributions:
 
     F_n = sum_{i > l - n} G_{i,l+1} y_i p_i^T W_B^T W_C p_query
+
+Where the fused kernels can read the models they read every n by itself, which takes them no longer.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from jaxtyping import Array, Float
 from iclab.core.errors import require
 from iclab.models.forward import forward_batch
 from iclab.models.gated_attention import GatedAttention
-from iclab.probes.error_rate import averages
+from iclab.probes.error_rate import averages, wrong
+from iclab.probes.looks import Look, Shown
 from iclab.prompts import ArrayPrompts, Classification, Prompt
 from iclab.training.trained import Trained
 
@@ -38,18 +41,21 @@ def context_errors(models: Sequence[Trained], tests: Sequence[Classification | A
 
 
 @cache
-def _wrong_by_length(lengths: tuple[int, ...]) -> Any:
-    def wrong(model: Any, params: Any, batch: Prompt) -> Float[Array, " lengths"]:
-        outputs = _summed(model, params, batch, lengths) if _sums(model) else jnp.stack(
-            [forward_batch(model, params, _last(batch, length))[0] for length in lengths], axis=1)
-        return jnp.where(outputs * batch.label[:, None] > 0, 0.0, 1.0).mean(axis=0)
-
-    return wrong
+def _wrong_by_length(lengths: tuple[int, ...]) -> ByLength:
+    return ByLength(lambda shown: wrong(shown).mean(-1), lengths=lengths)
 
 
-def _last(batch: Prompt, examples: int) -> Prompt:
-    """What a model reads of the prompts with only their last examples."""
-    return Prompt(batch.x[:, -examples - 1:], batch.y[:, -examples - 1:], batch.label)
+class ByLength(Look):
+    """A look at outputs with only the last n examples, for every n in `lengths`."""
+
+    def shown(self, model: Any, params: Any, batch: Prompt) -> Shown:
+        """What the model shows, by its definition."""
+        def last(examples: int) -> Prompt:
+            return Prompt(batch.x[:, -examples - 1:], batch.y[:, -examples - 1:], batch.label)
+
+        outputs = _summed(model, params, batch, self.lengths) if _sums(model) else jnp.stack(
+            [forward_batch(model, params, last(examples))[0] for examples in self.lengths])
+        return Shown(outputs, batch.label)
 
 
 def _sums(model: Any) -> bool:
@@ -57,12 +63,12 @@ def _sums(model: Any) -> bool:
     return isinstance(model, GatedAttention) and model.layers == 1 and model.member != "gla" and not model.normalise
 
 
-def _summed(model: Any, params: Any, batch: Prompt, lengths: Sequence[int]) -> Float[Array, "batch lengths"]:
+def _summed(model: Any, params: Any, batch: Prompt, lengths: Sequence[int]) -> Float[Array, "lengths batch"]:
     tokens = batch.y.shape[1]
     # Example i (the query is the last token) counts when fewer than n others stand between it and the query.
     counted = (jnp.arange(tokens)[None] >= tokens - 1 - jnp.asarray(lengths)[:, None]).astype(float)
     inside = forward_batch(model, params, batch)[1]
-    return jnp.einsum("bt,nt->bn", inside.gates[:, 0] * inside.scores[:, 0] * batch.y, counted)
+    return jnp.einsum("bt,nt->nb", inside.gates[:, 0] * inside.scores[:, 0] * batch.y, counted)
 
 
 def needed_examples(lengths: Sequence[int], errors: Float[np.ndarray, "... lengths"], allowed: float

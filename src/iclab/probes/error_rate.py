@@ -21,7 +21,8 @@ from iclab.core.limits import require_test_size
 from iclab.core.parallel import Compiled, each
 from iclab.core.spec import lower
 from iclab.models.forward import forward_batch
-from iclab.probes.kernel_errors import kernel_errors, kernels_can_read
+from iclab.probes.kernel_looks import kernel_averages, kernels_can_read
+from iclab.probes.looks import Look, Numbers, Shown
 from iclab.prompts.labels import SIGN, LabelKind
 from iclab.prompts.prompt import Family, Prompt
 from iclab.prompts.randomness import Key, as_key, fold
@@ -102,16 +103,17 @@ def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], se
     """Mean of `judge(model, params, batch)` over the batches of every test, for every trained run.
 
     Drawing and judging are two programs, so each model and each test is compiled once, not every pair of them;
-    models judged together read the same prompts, drawn once. The fused kernels measure errors where they can.
+    models judged together read the same prompts, drawn once. A `Look` goes through the fused kernels where they can
+    read the models and the tests.
     """
     for test in tests:
         require_test_size(test, count, TEST_BATCH)
     batches = -(-count // TEST_BATCH)
-    if judge is errors_of(SIGN) and kernels_can_read(models, tests):
-        return kernel_errors(models, tests, batch_keys(seed, batches), TEST_BATCH)
     at_once = next(n for n in range(AT_ONCE, 0, -1) if batches % n == 0)
     keys = [Key(*words) for words in zip(*(word.reshape(-1, at_once) for word in batch_keys(seed, batches)),
                                          strict=True)]
+    if isinstance(judge, Look) and kernels_can_read(models, tests):
+        return kernel_averages(judge, models, tests, keys, TEST_BATCH)
     readers = [on_device((model.run.model, model.params)) for model in models]
     samplers = [on_device(test) for test in tests]
     totals: dict[tuple[int, int], Any] = {}
@@ -142,13 +144,24 @@ def _prompts_of(sampler: Any, bits: Any) -> Prompt:
 @cache
 def errors_of(labels: LabelKind) -> Judge:
     """The judge that returns the mean error, and for signs the mean of max(0, 1 - z F), else NaN."""
+    if labels == SIGN:
+        return Look(_sign_errors)
+
     def judge(model: Any, params: Any, batch: Prompt) -> Float[Array, " 2"]:
         outputs = forward_batch(model, params, batch)[0]
-        error = jax.vmap(labels.error)(outputs, batch.label).mean()
-        hinge = jnp.maximum(0.0, 1.0 - outputs * batch.label).mean() if labels.name == "sign" else jnp.nan
-        return jnp.stack([error, hinge])
+        return jnp.stack([jax.vmap(labels.error)(outputs, batch.label).mean(), jnp.nan])
 
     return judge
+
+
+def wrong(shown: Shown) -> Float[Numbers, "*lengths batch"]:
+    """1 where an answer +-1 is wrong, as an output of 0 is, or one that is not a number."""
+    return shown.arrays.where(shown.outputs * shown.label > 0, 0.0, 1.0)
+
+
+def _sign_errors(shown: Shown) -> Float[Numbers, " 2"]:
+    hinge = shown.arrays.maximum(0.0, 1.0 - shown.outputs * shown.label)
+    return shown.arrays.stack([wrong(shown).mean(), hinge.mean()])
 
 
 def model_errors(models: Sequence[Trained], tests: Sequence[Family], *, count: int = 10_000,

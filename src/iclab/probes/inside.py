@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Float
 
-from iclab.models.forward import forward_batch
 from iclab.probes.error_rate import average, averages
-from iclab.prompts.prompt import Family, Prompt
+from iclab.probes.looks import Look, Numbers, Shown
+from iclab.prompts.prompt import Family
 from iclab.training.trained import Trained
 
 
@@ -49,11 +48,14 @@ def score_mass(trained: Trained, prompts: Family, *, count: int = 1000, seed: in
     return ScoreMass(*average(masses, [trained], [prompts], seed, count)[0, 0])
 
 
-def masses(model: Any, params: Any, batch: Prompt) -> Float[Array, "2 layers"]:
-    """`ScoreMass` of one batch."""
-    scores, pattern = forward_batch(model, params, batch)[1].scores[:, :, :-1], batch.truth.pattern
+def _masses(shown: Shown) -> Float[Numbers, "2 layers"]:
+    scores, pattern = shown.scores[:, :, :-1], shown.pattern
     same = (pattern[:, :-1] == pattern[:, -1:])[:, None]
-    return jnp.stack([(scores * mask).sum(-1).mean(0) for mask in (same, ~same)])
+    return shown.arrays.stack([(scores * mask).sum(-1).mean(0) for mask in (same, ~same)])
+
+
+masses = Look(_masses, inside=True)
+"""`ScoreMass` of a batch."""
 
 
 def gate_profile(trained: Trained, prompts: Family, *, count: int = 1000, seed: int = 0) -> GateProfile:
@@ -65,7 +67,7 @@ def gate_profiles(models: Sequence[Trained], prompts: Family, *, count: int = 10
                   ) -> GateProfile:
     """`gate_profile` of many models of one depth."""
     clean, number_clean, poisoned, number_poisoned = np.moveaxis(
-        averages(_gate_sums, models, [prompts], count, seeds)[:, 0], 1, 0)
+        averages(_gates_by_distance, models, [prompts], count, seeds)[:, 0], 1, 0)
 
     def mean(total: np.ndarray, number: np.ndarray) -> np.ndarray:
         return np.where(number > 0, total / np.maximum(number, 1e-12), np.nan)
@@ -73,14 +75,14 @@ def gate_profiles(models: Sequence[Trained], prompts: Family, *, count: int = 10
     return GateProfile(mean(clean, number_clean), mean(poisoned, number_poisoned))
 
 
-def _gate_sums(model: Any, params: Any, batch: Prompt) -> Float[Array, "4 layers examples"]:
-    gates = forward_batch(model, params, batch)[1].gates[:, :, -2::-1]
-    outlier = batch.truth.outlier[:, -2::-1][:, None]
+def _gate_sums(shown: Shown) -> Float[Numbers, "4 layers examples"]:
+    """For clean and for poisoned examples, nearest first: their gates, summed, and their number, per prompt."""
+    gates, outlier = shown.gates[:, :, -2::-1], shown.outlier[:, -2::-1][:, None]
+    number = shown.arrays.ones_like(gates)
+    return shown.arrays.stack([(values * mask).mean(0) for mask in (~outlier, outlier) for values in (gates, number)])
 
-    def total_and_number(mask: Bool[Array, "batch 1 examples"]) -> list[Array]:
-        return [(gates * mask).mean(0), jnp.broadcast_to(mask.mean(0), gates.shape[1:])]
 
-    return jnp.stack([*total_and_number(~outlier), *total_and_number(outlier)])
+_gates_by_distance = Look(_gate_sums, inside=True)
 
 
 def fit_decay(gates: Float[np.ndarray, " examples"]) -> Decay:

@@ -16,10 +16,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from iclab.core.errors import require
 from iclab.core.parallel import Compiled, default_workers, each
+from iclab.kernels.fitting import decoding_misfit
 from iclab.models.forward import fitted, fitted_model, read, reader
 from iclab.models.protocol import ReadsInParts, ShowsGates
 from iclab.probes.error_rate import on_device
 from iclab.prompts.prompt import Prompt
+from iclab.training.fused import unsuited_machine
 from iclab.training.trained import Trained
 
 
@@ -91,13 +93,15 @@ def at_once(model: Any, params: Any, prompt: Prompt, vectors: Float[Array, "patt
 def reason(trained: Trained, prompts: Prompt, vectors: Float[Array, "patterns dimension"], *, direct: bool = False
            ) -> Int[np.ndarray, batch *steps]:
     """Decode a batch of test prompts with all their examples, compiled and split over cores: the pattern of every
-    step, or, when `direct`, that of the answer given at once."""
+    step, or, when `direct`, that of the answer given at once. The fused kernel decodes where it can."""
     require(np.ndim(prompts.x) == 3 and len(prompts.x) > 0, "prompts", np.shape(prompts.x), "be a batch")
     K, columns, dimension = prompts.truth.chain.shape[1] - 1, prompts.x.shape[1], prompts.x.shape[2]
     require((columns - 1) % K == 0, "prompts", f"{columns} columns", f"be of a test: examples of {K} columns, a query")
     require(trained.run.model.embedding.steps == K, "prompts", f"{K} steps", "have as many steps as the model")
     require(np.ndim(vectors) == 2 and np.shape(vectors)[1] == dimension, "vectors", np.shape(vectors),
             f"be patterns of dimension {dimension}")
+    if _kernel_can_decode(trained):
+        return _decoded_by_kernel(trained, prompts, vectors, direct)
     total = len(prompts.x)
     size = min(AT_ONCE, total)
     begins = np.minimum(np.arange(0, total, size), total - size)
@@ -113,6 +117,26 @@ def reason(trained: Trained, prompts: Prompt, vectors: Float[Array, "patterns di
         for begin, part in zip(shares[number], parts, strict=True):
             answers[begin:begin + size] = part
     return answers
+
+
+def _kernel_can_decode(trained: Trained) -> bool:
+    return trained.run.training.backend != "xla" and not decoding_misfit(trained.run.model) and not unsuited_machine()
+
+
+def _decoded_by_kernel(trained: Trained, prompts: Prompt, vectors: Any, direct: bool) -> Int[np.ndarray, batch *steps]:
+    from iclab.kernels.chain_reading import decode_prompts
+
+    x, y, step, W, near = (np.asarray(array) for array in (prompts.x, prompts.y, prompts.step, trained.params.W,
+                                                           vectors))
+    shares = np.array_split(np.arange(len(prompts.x)), default_workers())
+
+    def work(share: Int[np.ndarray, " prompts"]) -> Int[np.ndarray, "prompts steps"]:
+        part = slice(share[0], share[-1] + 1)
+        return decode_prompts(trained.run.model, W, x[part], y[part], step[part], near, direct)
+
+    parts = dict(each(work, [share for share in shares if len(share)]))
+    answers = np.concatenate([parts[number] for number in sorted(parts)])
+    return answers[:, 0] if direct else answers
 
 
 _compiled = Compiled()

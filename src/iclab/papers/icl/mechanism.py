@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from iclab.models import forward_batch
 from iclab.papers.icl.settings import in_domain, out_of_domain
+from iclab.probes.watched import watched_prompts
 from iclab.training import Setup, Trained, begin, probed
 
 WATCHED = 200
@@ -26,9 +26,8 @@ def inside(setup: Setup, params: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, make in PLACES.items():
         test = make(0.6)
-        with jax.ensure_compile_time_eval():
-            batch = test.sample(0, WATCHED)
-            units = jnp.asarray(test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True), float)
+        batch = watched_prompts(test, WATCHED)
+        units = jnp.asarray(test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True), float)
         attention = forward_batch(setup.model, params, batch)[1].scores[:, 0, :-1]
         pattern = batch.truth.pattern
         same = pattern[:, :-1] == pattern[:, -1:]
@@ -52,8 +51,7 @@ def _neurons(setup: Setup, params: Any) -> dict[str, Array]:
     dimension, M1 = setup.prompts.dimension, setup.prompts.relevant_patterns
     rows = setup.model.neuron_inputs(params)
     r_x, r_y = rows[:, :dimension], rows[:, dimension:]
-    with jax.ensure_compile_time_eval():
-        mean_pattern = jnp.zeros(dimension).at[:M1].set(1.0 / np.sqrt(M1))
+    mean_pattern = jnp.asarray(np.where(np.arange(dimension) < M1, 1.0 / np.sqrt(M1), 0.0), float)
     norm_x, norm_y = (jnp.linalg.norm(part, axis=1) + 1e-12 for part in (r_x, r_y))
     return {"norm x": norm_x, "norm y": norm_y, "cosine x": r_x @ mean_pattern / norm_x,
             "cosine y": r_y[:, 0] / norm_y}

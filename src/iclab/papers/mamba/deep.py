@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-
 from iclab.lab.entries import Lab, Size, per_seed
 from iclab.models import GatedAttention
 from iclab.papers.mamba.settings import attacked_prompts, training_prompts
 from iclab.probes.inside import masses
+from iclab.probes.watched import watched_prompts
 from iclab.training import Run, Setup, Trained, Training
 
 LAYERS = 3
@@ -34,9 +33,7 @@ def deep_run(member: str, steps: int) -> Run:
 
 def mass_along(setup: Setup, params: Any) -> dict[str, Any]:
     """Probe: score mass in each layer on a fixed set of test prompts (figure 2's attack, outlier fraction 0.3)."""
-    with jax.ensure_compile_time_eval():
-        batch = attacked_prompts("flip", 0.3).sample(0, WATCHED)
-    same, other = masses(setup.model, params, batch)
+    same, other = masses(setup.model, params, watched_prompts(attacked_prompts("flip", 0.3), WATCHED))
     return {"same": same, "other": other}
 
 

@@ -14,21 +14,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import polars as pl
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from iclab.core.identity import to_json
 from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.lab.claims import Check, Claim
 from iclab.lab.entries import Entry, Lab, Outcome, Table, per_seed
-from iclab.models import forward_batch
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.probes import UNIT, information_floor, seed_interval
-from iclab.probes.error_rate import averages
-from iclab.prompts import Prompt
+from iclab.probes.error_rate import averages, wrong
+from iclab.probes.looks import Look, Numbers, Shown
 from iclab.sweeps.results import Results
 from iclab.sweeps.store import run_id
 from iclab.sweeps.sweep import Sweep
@@ -50,12 +48,14 @@ STATEMENT = ("Only a gate that weighs the example itself filters outliers; gates
              "model as vulnerable as the linear Transformer.")
 
 
-def error_and_gates(model: Any, params: Any, batch: Prompt) -> Float[Array, " 3"]:
+def error_and_gates(shown: Shown) -> Float[Numbers, " 3"]:
     """Error, and the mean gates of clean and of poisoned examples over all positions."""
-    outputs, seen = forward_batch(model, params, batch)
-    gates, outlier = seen.gates[:, 0, :-1], batch.truth.outlier[:, :-1]
-    means = [jnp.sum(gates * mask) / jnp.maximum(jnp.sum(mask), 1) for mask in (~outlier, outlier)]
-    return jnp.stack([jnp.where(outputs * batch.label > 0, 0.0, 1.0).mean(), *means])
+    gates, outlier = shown.gates[:, 0, :-1], shown.outlier[:, :-1]
+    means = [(gates * mask).sum() / shown.arrays.maximum(mask.sum(), 1) for mask in (~outlier, outlier)]
+    return shown.arrays.stack([wrong(shown).mean(), *means])
+
+
+LOOK = Look(error_and_gates, inside=True)
 
 
 def search(members: Sequence[str], seeds: list[int], steps: int) -> Sweep:
@@ -74,7 +74,7 @@ def best_rates(results: Results) -> dict[str, float]:
 def measure(models: Sequence[Trained], seeds: Sequence[int], prompts: int
             ) -> Float[np.ndarray, "models fractions 3"]:
     """Errors and gates under flip at every outlier fraction."""
-    return averages(error_and_gates, models, [attacked_prompts("flip", f) for f in FRACTIONS], prompts, seeds)
+    return averages(LOOK, models, [attacked_prompts("flip", f) for f in FRACTIONS], prompts, seeds)
 
 
 def checks(errors: dict[str, Any]) -> list[Check]:
