@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from shrunken import shrink
 
-from iclab.lab.entries import Lab
+from iclab.lab.laboratory import Lab
 from iclab.sweeps.store import Store
 
 
 @pytest.fixture(scope="module")
 def small_lab(tmp_path_factory):
-    """A laboratory in which every entry is small; the tests of a file share its trained models."""
-    with pytest.MonkeyPatch.context() as patched:
-        shrink(patched)
-        yield Lab(Store(tmp_path_factory.mktemp("store")), "quick")
+    """A laboratory at the tiny scale; the tests of a file share its trained models."""
+    return Lab(Store(tmp_path_factory.mktemp("store")), "tiny")

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from shrunken import check_entry, of_papers
+from every_entry import check_entry, of_papers
 
 from iclab import IclabError
 from iclab.lab.entries import Lab

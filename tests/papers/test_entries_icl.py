@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shrunken import check_entry, of_papers
+from every_entry import check_entry, of_papers
 
 
 @of_papers("icl", "selectors")

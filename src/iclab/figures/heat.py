@@ -43,3 +43,31 @@ def heat_figure(name: str, title: str, caption: str, x: Sequence[float], y: Sequ
         text = to_svg(figure)
         plt.close(figure)
     return Plot(name, title, caption, text, to_csv(("x", "y", "mean", "low", "high", "theory", "seeds"), rows))
+
+
+MARKS = {"holds": ("#2a9d5c", "holds"), "fails": ("#c8553d", "fails"), "inconclusive": ("#d9b44a", "open"),
+         "outside": ("#c9ccd1", "outside")}
+"""Colour and word of every verdict."""
+
+
+def verdict_map(name: str, title: str, caption: str, x_label: str, x: Sequence[float], y_label: str,
+                y: Sequence[float], values: Float[np.ndarray, "y x"], verdicts: Sequence[Sequence[str]]) -> Plot:
+    """Where a rule holds over two settings: the measured number and the verdict of every cell, as colour and word."""
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
+
+    with style():
+        figure, axis = plt.subplots(figsize=(1.4 + 0.78 * len(x), 1.1 + 0.52 * len(y)), layout="constrained")
+        axis.grid(False)
+        for i, j in np.ndindex(values.shape):
+            colour, word = MARKS[verdicts[i][j]]
+            axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=colour, alpha=0.55, edgecolor="white", lw=1.5))
+            axis.text(j, i + 0.16, f"{values[i, j]:.2g}", ha="center", va="center", fontsize=8.5, color="#1a1a1a")
+            axis.text(j, i - 0.22, word, ha="center", va="center", fontsize=7, color="#1a1a1a")
+        axis.set(xlim=(-0.5, len(x) - 0.5), ylim=(-0.5, len(y) - 0.5), xlabel=x_label, ylabel=y_label)
+        axis.set_xticks(range(len(x)), [f"{value:g}" for value in x])
+        axis.set_yticks(range(len(y)), [f"{value:g}" for value in y])
+        text = to_svg(figure)
+        plt.close(figure)
+    rows = [(x[j], y[i], f"{values[i, j]:.6g}", verdicts[i][j]) for i, j in np.ndindex(values.shape)]
+    return Plot(name, title, caption, text, to_csv(("x", "y", "mean", "verdict"), rows))

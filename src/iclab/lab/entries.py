@@ -1,67 +1,85 @@
-"""Entries: figures, tables and claims that can be run, and what they work with."""
+"""Entries: figures, tables and claims as they are declared, and what running one returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from iclab.core.errors import IclabError, require
-from iclab.core.spec import replace
+from iclab.core.errors import require
 from iclab.figures.plots import Plot, require_name, to_csv
-from iclab.lab.claims import Claim
-from iclab.sweeps.engines import Tally, run_sweep
-from iclab.sweeps.results import Results
-from iclab.sweeps.store import Store
-from iclab.sweeps.sweep import Sweep
+from iclab.lab.claims import KINDS, Check, Claim
+from iclab.lab.premises import Spec
 from iclab.theory.statements import Constant
-from iclab.training import Run, Trained
-from iclab.training.sgd import Probe
-from iclab.training.trainer import Progress
 
-SCALES = ("quick", "full")
+SCALES = ("tiny", "quick", "full")
+"""How much is measured: `tiny` for tests of the machinery, whose numbers mean nothing."""
+
+Checks = Callable[[Any], list[Check]]
+"""A rule: from what an entry measured to its checks."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much is measured at a scale."""
+class Size(types.SimpleNamespace):
+    """How much an entry measures at a scale: usually `seeds`, `steps` and `prompts`, and whatever else it varies."""
 
     seeds: int
     steps: int
     prompts: int
 
 
-@dataclass
-class Lab:
-    """What an entry works with: the scale, the base seed, and a store that remembers finished work."""
+class Rule(NamedTuple):
+    """An earlier rule of a part, which still judges."""
 
-    store: Store
-    scale: str = "full"
-    base_seed: int = 0
-    progress: Progress | None = None
+    checks: Checks
+    reason: str
+    """Why it was replaced."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One statement of a claim and its rule, written before the run."""
+
+    kind: str
+    """theorem, figure, remark or ours."""
+    place: str
+    """Where the paper says it; for ours, what it is about. Different for every part of a claim."""
+    says: str
+    """What is said there, in one sentence."""
+    checks: Checks
+    theory: tuple[str, ...] = ()
+    """The theorems of `iclab.theory` whose premises must be met."""
+    measured: tuple[str, ...] = ()
+    """Words of the premises that the part itself measures; these are not asked for."""
+    accuracy: float = 0.1
+    """The theorems' epsilon."""
+    constant: float = 0.5
+    """Up to which value open constants must meet the premises."""
+    tight: bool = False
+    """Whether the part asks if a sufficient bound is also needed."""
+    earlier: tuple[Rule, ...] = ()
+    """Earlier rules, the first one first."""
 
     def __post_init__(self) -> None:
-        require(self.scale in SCALES, "scale", self.scale, f"be one of {', '.join(SCALES)}")
+        require(self.kind in KINDS, "kind", self.kind, f"be one of {', '.join(KINDS)}")
+        require((self.kind == "theorem") <= bool(self.theory), "theory", self.theory,
+                f"name the theorems whose premises {self.place!r} takes")
 
-    def seeds(self, count: int) -> list[int]:
-        """`count` seeds that no other base seed shares."""
-        return [self.base_seed * 1000 + i for i in range(count)]
 
-    def train(self, runs: Sequence[Run], probe: Probe | None = None) -> list[Trained]:
-        """Train these runs or load them from the store; `probe` is recorded during training."""
-        return self.store.train(runs, self.progress, probe)
+class Note(NamedTuple):
+    """An observation that does not follow from a run."""
 
-    def sweep(self, sweep: Sweep) -> Results:
-        """Run a sweep or load its results from the store; a failed run raises an error."""
-        def watch(tally: Tally) -> None:
-            if self.progress is not None:
-                self.progress(int(1000 * tally.work), 1000)
+    date: str
+    text: str
 
-        results = run_sweep(sweep, store=self.store, watch=watch)
-        failed = results.frame.filter(results.frame["status"] == "failed")
-        if len(failed):
-            raise IclabError(f"{sweep.name}: {len(failed)} trials failed, the first: {failed['reason'][0]}")
-        return results
+
+class Search(NamedTuple):
+    """How open settings were chosen: on other seeds than those that judge."""
+
+    axes: tuple[str, ...]
+    tried: int
+    seeds: int
+    chosen: str
 
 
 @dataclass(frozen=True)
@@ -83,33 +101,47 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What an entry shows: plots and tables with the numbers behind them, text, and perhaps a claim."""
+class Findings:
+    """What running an entry returns: measurements for its rules, pictures, and the settings that were judged."""
 
     shown: str
-    """What the plots and tables show."""
-    paper: str
-    """What the paper says."""
-    measured: str
-    """What was measured, and whether they agree."""
-    plots: list[Plot] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    claim: Claim | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    seeds: list[int] = field(default_factory=list)
-    constants: list[Constant] = field(default_factory=list)
+    """What the plots and tables show, in one sentence."""
+    measured: Any = None
+    """What the rules read."""
+    numbers: str = ""
+    """The main numbers in words; whether they agree with anything is left to the verdicts."""
+    plots: Sequence[Plot] = ()
+    tables: Sequence[Table] = ()
+    specs: Sequence[Spec] | Mapping[str, Sequence[Spec]] = ()
+    """Runs and tests that were judged, for the premises; by place if parts were judged at different ones."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Other settings worth showing."""
+    constants: Sequence[Constant] = ()
     """Constants of the theorems' laws that this entry fitted."""
+    searched: Search | None = None
+
+    def specs_at(self, place: str) -> Sequence[Spec]:
+        """The runs and tests of a part."""
+        return self.specs.get(place, ()) if isinstance(self.specs, Mapping) else self.specs
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A figure, table or claim: its name, its place in the paper, and how to run it."""
+    """A figure, table or claim: what it is about, its parts, how much it measures, and how to run it."""
 
     id: str
-    kind: str
     title: str
     place: str
-    run: Callable[[Lab], Outcome]
+    run: Callable[[Any], Findings]
+    """`(lab) -> findings`; `lab.size` is this entry's size at the lab's scale."""
+    says: str = ""
+    """The claim, or what the paper's figure shows."""
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    """The parts of a claim; figures and tables have none."""
+    notes: tuple[Note, ...] = ()
+    kind: str = "claim"
+    """claim, figure or table."""
     aliases: tuple[str, ...] = ()
     """Other names: those of the workshop paper's figures that the full paper repeats."""
     module: str = ""
@@ -117,12 +149,34 @@ class Entry:
     path: str = ""
     """The user's file that it comes from, if any."""
 
+    def __post_init__(self) -> None:
+        require(self.kind in ("claim", "figure", "table"), "kind", self.kind, "be claim, figure or table")
+        require((self.kind == "claim") == bool(self.parts), "parts", len(self.parts),
+                "be given for a claim, and only for a claim")
+        places = [part.place for part in self.parts]
+        require(len(set(places)) == len(places), "place", places, "differ between the parts of a claim")
+
     @property
     def paper(self) -> str:
         """The paper's key: the part of the id before the dot."""
         return self.id.split(".")[0]
 
 
-def per_seed(run: Run, seeds: Sequence[int]) -> list[Run]:
-    """The same run with each seed."""
-    return [replace(run, init_seed=seed, data_seed=seed) for seed in seeds]
+@dataclass(frozen=True)
+class Outcome:
+    """A finished entry as it is stored and shown: plots and tables with the numbers behind them, text, and perhaps a
+    claim that has been judged."""
+
+    shown: str
+    says: str
+    """What the paper says."""
+    measured: str
+    """What was measured and, for a claim, what follows for its parts."""
+    plots: list[Plot] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    claim: Claim | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    searched: Search | None = None

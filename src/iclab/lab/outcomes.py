@@ -14,11 +14,13 @@ from typing import Any
 
 from iclab.core.errors import IclabError
 from iclab.figures.plots import Plot
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.claims import CheckResult, Claim, Earlier, PartResult, Premise
+from iclab.lab.entries import Entry, Note, Outcome, Search, Table
+from iclab.lab.judging import run_entry
+from iclab.lab.laboratory import Lab
 from iclab.sweeps.sources import Trace, Untraceable, trace_module
 from iclab.sweeps.tracing import say_not_stored
-from iclab.theory.statements import Condition, Constant
+from iclab.theory.statements import Constant
 
 LIBRARIES = ("matplotlib", "scikit-learn", "scipy")
 """Libraries that outcomes depend on, besides those of every result (iclab.sweeps.versions)."""
@@ -51,7 +53,7 @@ def finish(entry: Entry, lab: Lab) -> Finished:
 
     def compute() -> dict[str, Any]:
         began = time.perf_counter()
-        outcome = to_json(entry.run(lab))
+        outcome = to_json(run_entry(entry, lab))
         when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.system()} {platform.machine()}"
         return {"outcome": outcome, "seconds": time.perf_counter() - began, "when": when}
 
@@ -114,9 +116,17 @@ def from_json(data: dict[str, Any]) -> Outcome:
     values["tables"] = [Table(table["name"], table["title"], tuple(table["header"]),
                               [tuple(row) for row in table["rows"]]) for table in data["tables"]]
     values["constants"] = [Constant(**constant) for constant in data["constants"]]
+    values["notes"] = [Note(*note) for note in data["notes"]]
+    values["searched"] = None if data["searched"] is None else Search(*data["searched"])
     if data["claim"] is not None:
-        claim = dict(data["claim"])
-        claim["checks"] = [Check(**check) for check in claim["checks"]]
-        claim["conditions"] = [Condition(*condition) for condition in claim["conditions"]]
-        values["claim"] = Claim(**claim)
+        parts = [_part(part) for part in data["claim"]["parts"]]
+        values["claim"] = Claim(**{**data["claim"], "parts": parts})
     return Outcome(**values)
+
+
+def _part(data: dict[str, Any]) -> PartResult:
+    checks = [CheckResult(*check) for check in data["checks"]]
+    earlier = [Earlier(version, reason, verdict, tuple(CheckResult(*check) for check in old))
+               for version, reason, verdict, old in data["earlier"]]
+    premises = [Premise(*premise) for premise in data["premises"]]
+    return PartResult(**{**data, "premises": premises, "checks": checks, "earlier": earlier})

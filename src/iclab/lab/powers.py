@@ -1,4 +1,4 @@
-"""A theorem's power laws compared with measured ones: checks, panels, table rows."""
+"""A theorem's power laws compared with measured ones: one regression, checks, panels, table rows, constants."""
 
 from __future__ import annotations
 
@@ -10,36 +10,72 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.figures.plots import Curve, Panel
-from iclab.lab.claims import Check
-from iclab.lab.entries import Lab
-from iclab.probes import Interval
-from iclab.probes.scaling import exponent
+from iclab.lab.claims import Check, between, short
+from iclab.lab.estimates import Power, powers
+from iclab.lab.laboratory import Lab
 from iclab.sweeps.sweep import Sweep
 from iclab.theory.statements import Constant, Law
 from iclab.training import Run
 
 TOLERANCE = 0.35
 """How far a measured exponent may lie from the theorem's."""
-HEADER = ("in", "theorem", "measured", "95 % interval")
+HEADER = ("in", "theorem", "measured", "95 % interval", "curvature")
 
 Counts = Float[np.ndarray, "seeds points"]
 
 
-def counted(lab: Lab, name: str, axes: Mapping[str, Sequence[float]], run_at: Callable[[str, float], Run],
-            measure: Callable[..., float], seeds: Sequence[int]) -> tuple[dict[str, Counts], list[str]]:
-    """The value of `measure` for the run at every point of every axis, by axis, and the ids of the runs."""
+@dataclass(frozen=True)
+class Scaling:
+    """A number measured along several axes, one setting varied at a time."""
+
+    axes: Mapping[str, Sequence[float]]
+    counts: Mapping[str, Counts]
+    """By axis; NaN where a run did not reach what is counted."""
+    usual: Mapping[str, float]
+    """The value of every setting while another is varied."""
+
+    @property
+    def exponents(self) -> dict[str, Power]:
+        """Of all axes, from one regression over all points and seeds."""
+        columns = {axis: np.concatenate([values if swept == axis else np.full(len(values), self.usual[axis])
+                                         for swept, values in self.axes.items()]) for axis in self.axes}
+        return powers(columns, np.concatenate([self.counts[axis] for axis in self.axes], axis=1))
+
+    def checks(self, theory: Mapping[str, float], tolerance: float = TOLERANCE, prefix: str = "") -> list[Check]:
+        """Every exponent lies within the tolerance of the theorem's."""
+        exponents = self.exponents
+        return [check for axis in self.axes for check in between(
+            f"{prefix}exponent of {axis}", exponents[axis], theory[axis] - tolerance, theory[axis] + tolerance)]
+
+    def rows(self, theory: Mapping[str, float], prefix: str = "") -> list[tuple[Any, ...]]:
+        """Rows under `HEADER`."""
+        return [power_row(f"{prefix}{axis}", exponent, theory[axis]) for axis, exponent in self.exponents.items()]
+
+
+def counted(lab: Lab, name: str, axes: Mapping[str, Sequence[float]], usual: Mapping[str, float],
+            run_at: Callable[[str, float], Run], measure: Callable[..., float], seeds: Sequence[int]) -> Scaling:
+    """The value of `measure` for the run at every point of every axis."""
     plan = [(axis, value) for axis, values in axes.items() for value in values]
     settings = [{"model": run.model, "prompts": run.prompts, "training": run.training}
                 for run in (run_at(*point) for point in plan)]
     frame = lab.sweep(Sweep(settings=settings, seeds=seeds, measure=(measure,), name=name)).frame
     counts = np.array(frame[measure.__name__].to_list(), float).reshape(len(plan), len(seeds))
-    return {axis: np.stack([row for (swept, _), row in zip(plan, counts, strict=True) if swept == axis], axis=1)
-            for axis in axes}, frame["run"].to_list()
+    return Scaling(axes, {axis: np.stack([row for (swept, _), row in zip(plan, counts, strict=True) if swept == axis],
+                                         axis=1) for axis in axes}, usual)
 
 
-def power_checks(name: str, measured: Interval, theory: float, tolerance: float = TOLERANCE) -> list[Check]:
-    """The measured exponent lies within the tolerance of the theorem's."""
-    return [Check.of(name, measured, ">=", theory - tolerance), Check.of(name, measured, "<=", theory + tolerance)]
+def power_row(name: str, exponent: Power, theory: float) -> tuple[Any, ...]:
+    """A row under `HEADER`."""
+    low, high = exponent.interval()
+    curvature = exponent.detail.get("curvature")
+    return (name, f"{theory:.3g}", f"{exponent.value:.2f}", f"[{low:.2f}, {high:.2f}]",
+            "" if curvature is None else f"{curvature:.2f}")
+
+
+def in_words(exponent: Power) -> str:
+    """An exponent with its interval, as text."""
+    low, high = exponent.interval()
+    return f"{short(exponent.value)} [{short(low)}, {short(high)}]"
 
 
 @dataclass(frozen=True)
@@ -90,14 +126,3 @@ def law_panel(title: str, x: Sequence[float], curves: dict[str, Counts], law: Fl
     """Counts on log-log axes, with the theorem's law."""
     return Panel(title, list(x), [Curve(name, values) for name, values in curves.items()], lines=[("theory", law)],
                  x_label=x_label or title)
-
-
-def power_row(name: str, x: Sequence[float], counts: Counts, theory: float) -> tuple[Any, ...]:
-    """A row under `HEADER`."""
-    fitted = exponent(x, counts)
-    return name, f"{theory:.3g}", f"{fitted.mean:.2f}", f"[{fitted.low:.2f}, {fitted.high:.2f}]"
-
-
-def said(fitted: Interval) -> str:
-    """An exponent with its interval, as text."""
-    return f"{fitted.mean:.2f} [{fitted.low:.2f}, {fitted.high:.2f}]"

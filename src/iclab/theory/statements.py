@@ -23,6 +23,11 @@ class Condition(NamedTuple):
     actual: str
     met: bool | None
     """None: the theorem states only an order, and no measured constant decides."""
+    room: float | None = None
+    """Of a premise with an open constant: how many times over it is met with the fitted constant, or if there is none
+    with the constant 1."""
+    fitted: bool = False
+    """Whether a constant was fitted."""
 
     @property
     def sentence(self) -> str:
@@ -154,7 +159,8 @@ def order(name: str, relation: str, value: float, bound: float, formula: str) ->
     """A premise up to an unmeasured constant: open, unless every constant gives the same answer."""
     least, most = (bound, value) if relation == ">=" else (value, bound)
     met = True if least <= 0 or most == float("inf") else False if most <= 0 or least == float("inf") else None
-    return Condition(name, f"{relation} c * {bound:.3g}{_bracketed(formula)}, c unknown", number(value), met)
+    room = float("inf") if least <= 0 or most == float("inf") else 0.0 if most <= 0 else most / least
+    return Condition(name, f"{relation} c * {bound:.3g}{_bracketed(formula)}, c unknown", number(value), met, room)
 
 
 def by_law(name: str, law: Law, run: Any, test: Any, accuracy: float,
@@ -172,7 +178,8 @@ def by_law(name: str, law: Law, run: Any, test: Any, accuracy: float,
     met = False if yours < constant.low * bound else True if yours >= constant.high * bound else None
     required = f">= {constant.value * bound:.3g} (constant fitted in {law.entry} for {law.measured_at}; single " \
                f"settings: {constant.low * bound:.3g} to {constant.high * bound:.3g})"
-    return Condition(name, required, number(yours), None if met and accuracy < law.level else met)
+    room = yours / (constant.value * bound) if constant.value * bound > 0 else float("inf")
+    return Condition(name, required, number(yours), None if met and accuracy < law.level else met, room, True)
 
 
 def _bracketed(formula: str) -> str:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from iclab.core.spec import replace
-from iclab.lab.entries import Lab, per_seed
+from iclab.lab.laboratory import Lab, per_seed
 from iclab.models.gates import GateParams
 from iclab.papers.mamba.settings import LEARNING_RATES, SIZES, one_layer_run
 from iclab.training import Trained
