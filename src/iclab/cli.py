@@ -12,6 +12,7 @@ from contextlib import suppress
 COMMANDS = {
     "list": "list every figure, table and claim that can be reproduced",
     "reproduce": "run figures and claims, write report.html, claims.json, figures and their numbers",
+    "verify": "compare the claims of a run with the reference that ships with iclab",
     "play": "open the playground: poison prompts and watch trained models react, in the browser",
     "theory": "what the theorems say about a spec: premises met or not, thresholds, scalings",
     "notation": "the papers' symbols and the fields that hold them",

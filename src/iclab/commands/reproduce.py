@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from iclab import __version__
 from iclab.commands.board import board, claims_table
 from iclab.commands.options import Parser
 from iclab.commands.output import say_damage, to_text
@@ -13,10 +14,12 @@ from iclab.commands.programs import keep_compiled_programs
 from iclab.core.files import write_whole
 from iclab.kernels.ahead import start_compiling
 from iclab.lab.claims import Claim
-from iclab.lab.entries import SCALES, Lab
+from iclab.lab.entries import SCALES
+from iclab.lab.laboratory import Lab
 from iclab.lab.outcomes import Finished, finish, with_kept
+from iclab.lab.verify import SCHEMA
 from iclab.papers.catalogue import all_entries, chosen_entries
-from iclab.report.page import Page
+from iclab.report.page import Page, about
 from iclab.report.playground.exhibits import kept
 from iclab.sweeps.store import Store, check_writable
 
@@ -101,7 +104,8 @@ class ResultFiles:
             return
         known = list(all_entries().values())
         items = with_kept(self.finished, known, self.lab)
-        claims = [item.outcome.claim.to_json() for item in items if item.outcome.claim]
+        claims = {"schema": SCHEMA, "iclab": __version__, "scale": self.lab.scale, "base_seed": self.lab.base_seed,
+                  "about": about(), "claims": [item.outcome.claim.to_json() for item in items if item.outcome.claim]}
         constants = [constant.to_json() for item in items for constant in item.outcome.constants]
         write_whole(self.out / "claims.json", to_text(claims).encode())
         write_whole(self.out / "constants.json", to_text(constants).encode())
