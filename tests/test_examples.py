@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from iclab import Store
-from iclab.lab.entries import Lab, Size
+from iclab.lab.claims import judged
+from iclab.lab.entries import Size
+from iclab.lab.judging import run_entry
+from iclab.lab.laboratory import Lab
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
@@ -94,11 +97,11 @@ def test_a_claim_of_your_own_can_fail(monkeypatch, tmp_path):
     import numpy as np
 
     module = load("11", 0, monkeypatch)
-    monkeypatch.setitem(module.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
-    outcome = module.ENTRY.run(Lab(Store(tmp_path), "quick"))
+    monkeypatch.setitem(module.ENTRY.sizes, "tiny", Size(seeds=2, steps=300, prompts=500))
+    outcome = run_entry(module.ENTRY, Lab(Store(tmp_path), "tiny"))
     assert outcome.claim.checks[0].measured > 0.02
     same = np.array([[0.1, 0.0], [0.12, 0.0]])
-    assert module.checks({"mamba": same, "linear": same})[0].verdict == "fails"
+    assert judged(module.forgetting({"mamba": same, "linear": same}))[0].verdict == "fails"
 
 
 def test_the_tutorial_runs_from_top_to_bottom(capsys):

@@ -12,8 +12,6 @@ import pytest
 
 from iclab import load_checkpoint
 from iclab.cli import main
-from iclab.lab.entries import Size
-from iclab.papers.mamba import settings
 
 SMALL = ["--prompts.dimension", "9", "--prompts.relevant-patterns", "3", "--prompts.irrelevant-patterns",
          "3", "--prompts.outlier-patterns", "2", "--prompts.prompt-length", "6", "--prompts.tasks", "all",
@@ -65,10 +63,9 @@ def test_a_stuck_or_diverged_training_is_saved_and_reported(tmp_path, capsys, op
     assert load_checkpoint(path).status == f"{status}; try {remedy}"
 
 
-def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(settings.SIZES, "quick", Size(seeds=2, steps=300, prompts=500))
+def test_reproduce_writes_everything(tmp_path, capsys):
     out = tmp_path / "results"
-    assert main(["reproduce", "mamba.fig2", "mamba.robust", "--scale", "quick", "--out", str(out)]) == 0
+    assert main(["reproduce", "mamba.fig2", "mamba.robust", "--scale", "tiny", "--out", str(out)]) == 0
     assert "report.html" in capsys.readouterr().out
     claims = json.loads((out / "claims.json").read_text())
     assert [claim["id"] for claim in claims] == ["mamba.robust"]
@@ -81,7 +78,7 @@ def test_reproduce_writes_everything(tmp_path, capsys, monkeypatch):
     assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", "")
     assert "<script" not in page
-    assert main(["reproduce", "mamba.robust", "--scale", "quick", "--out", str(out)]) == 0
+    assert main(["reproduce", "mamba.robust", "--scale", "tiny", "--out", str(out)]) == 0
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

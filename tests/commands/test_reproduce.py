@@ -16,13 +16,15 @@ from iclab.cli import main
 from iclab.commands.board import Board, claims_table
 from iclab.figures.plots import Plot
 from iclab.lab import outcomes
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Lab, Outcome, Table
+from iclab.lab.claims import Check, Claim, Earlier, PartResult, Premise, judged
+from iclab.lab.entries import Entry, Note, Outcome, Search, Table
+from iclab.lab.estimates import Mean
+from iclab.lab.laboratory import Lab
 from iclab.lab.outcomes import Finished, finish, from_json, to_json, with_kept
 from iclab.papers.catalogue import all_entries, own_entry
 from iclab.sweeps import versions
 from iclab.sweeps.store import Store
-from iclab.theory import Condition, Constant
+from iclab.theory import Constant
 
 SPEC_CLAIMS = [
     "mamba.eq3", "mamba.robust", "mamba.unseen", "mamba.tasks", "mamba.length", "mamba.context", "mamba.window",
@@ -37,8 +39,10 @@ FIGURES = [
 ]
 
 SOURCE = '''
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Outcome, per_seed
+from iclab.lab.claims import Check
+from iclab.lab.entries import Entry, Findings, Part
+from iclab.lab.estimates import Mean
+from iclab.lab.laboratory import per_seed
 from iclab.papers.mamba.settings import one_layer_run
 from iclab import replace, Training
 
@@ -47,12 +51,13 @@ WORD = "first"
 def run(lab):
     base = replace(one_layer_run("linear", 4), training=Training(steps=4, batch_size=8, learning_rate=0.1))
     models = [lab.train([run])[0] for run in per_seed(base, lab.seeds(2))]
-    loss = float(models[0].loss[-1])
-    claim = Claim(id="mine.claim", statement="Losses are finite.", place="ours", conditions=[], settings={}, seeds=[0],
-                  checks=[Check("loss", loss, "<", 10.0, loss, loss)], runs=[], scale=lab.scale)
-    return Outcome(shown=WORD, paper="", measured="", claim=claim)
+    return Findings(shown=WORD, measured=[float(model.loss[-1]) for model in models])
 
-ENTRY = Entry("mine.claim", "claim", "Mine", "ours", run)
+def checks(losses):
+    return [Check("loss", Mean(losses), "<", 100.0)]
+
+ENTRY = Entry("mine.claim", "Mine", "ours", run, says="Losses are finite.",
+              parts=(Part("ours", "the loss", "It is finite.", checks),))
 '''
 
 
@@ -64,7 +69,7 @@ def test_every_claim_and_every_figure_is_an_entry():
 
 def claims_of(folder):
     """The claims without their durations, which differ between runs."""
-    claims = json.loads((folder / "claims.json").read_text())
+    claims = json.loads((folder / "claims.json").read_text())["claims"]
     for claim in claims:
         assert claim.pop("seconds") >= 0
     return claims
@@ -108,7 +113,7 @@ def test_a_users_entry_is_run_stored_and_run_again_when_it_changes(tmp_path, ent
     out = tmp_path / "out"
     assert reproduce(entry_file, out) == 0
     first = claims_of(out)
-    assert first[0]["verdict"] == "holds"
+    assert first[0]["headline"] == "ours holds"
     checkpoints = {file: file.read_bytes() for file in out.rglob("*.safetensors")}
     assert len(checkpoints) == 2
     outcomes = len(list((out / "store").rglob("outcome-*")))
@@ -174,21 +179,27 @@ def test_a_bad_file_is_one_line(tmp_path, text, message, capsys):
 
 
 def a_claim(name="mamba.robust", value=0.005, threshold=0.01):
-    return Claim(id=name, statement="Small errors.", place="theorem 2", settings={"a": 1}, seeds=[0, 1], runs=["x"],
-                 checks=[Check("error", value, "<=", threshold, value - 0.001, value + 0.001),
-                         Check("runs that finish", 1.0, ">=", 1.0, 1.0, 1.0)],
-                 conditions=[Condition("Theorem 2 (c): fraction", "< 0.6", "0.7", False)], scale="quick", notes=["n"])
+    checks = judged([Check("error", Mean([value - 1e-4, value, value + 1e-4]), "<=", threshold),
+                     Check("runs that finish", Mean([1.0, 1.0]), ">=", 1.0)])
+    earlier = [Earlier(1, "too strict", "fails", tuple(checks))]
+    part = PartResult("theorem", "theorem 2", "Small errors.", [Premise("fraction", "< 0.6", "0.5", True, "fitted")],
+                      checks, 2, earlier)
+    return Claim(id=name, statement="Small errors.", parts=[part], settings={"a": 1}, seeds=[0, 1], runs=["x"],
+                 scale="quick", notes=["n"])
 
 
 def test_an_outcome_survives_storage():
-    outcome = Outcome(shown="s", paper="p", measured="m", plots=[Plot("a", "t", "c", "<svg/>", "x,y\n")],
+    outcome = Outcome(shown="s", says="p", measured="m", plots=[Plot("a", "t", "c", "<svg/>", "x,y\n")],
                       tables=[Table("a", "t", ("x", "y"), [("1", np.float32(2.5)), ("2", float("nan"))])],
                       claim=a_claim(), settings={"steps": 3}, seeds=[0],
-                      constants=[Constant("k", 1.0, 0.5, 2.0, 3, 4, "quick")])
+                      constants=[Constant("k", 1.0, 0.5, 2.0, 3, 4, "quick")],
+                      notes=[Note("2026-11-18", "n")], searched=Search(("delta",), 4, 2, "delta 0.1"))
     again = from_json(json.loads(json.dumps(to_json(outcome))))
     assert again.claim == outcome.claim
     assert again.plots == outcome.plots
     assert again.constants == outcome.constants
+    assert again.notes == outcome.notes
+    assert again.searched.chosen == "delta 0.1"
     assert again.tables[0].header == ("x", "y")
     assert again.tables[0].rows[0] == ("1", 2.5)
     assert np.isnan(again.tables[0].rows[1][1])
@@ -199,23 +210,23 @@ def test_an_outcome_survives_storage():
 
 def test_the_deciding_check():
     good, bad = a_claim(), a_claim(value=0.5)
-    assert good.deciding.name == bad.deciding.name == "error"
-    assert good.summary == "2 of 2 checks hold; error: 0.0050 [0.0040, 0.0060], must be <= 0.01"
-    assert bad.summary.startswith("1 of 2 checks hold; error: 0.5000")
-    assert Claim("x", "", "", [], [], {}, [], [], "quick").summary == "0 of 0 checks hold"
+    assert good.deciding.deciding.name == bad.deciding.deciding.name == "error"
+    assert good.summary.startswith("Theorem 2 holds: error: 0.005 [")
+    assert bad.summary.startswith("Theorem 2 fails: error: 0.5 [")
+    assert Claim("x", "", [], {}, [], [], "quick").summary == ""
 
 
 def test_the_last_screen(capsys):
     claims_table([a_claim(), a_claim("mamba.unseen", 0.5), a_claim("mine.[/b]", float("nan"))])
     printed = capsys.readouterr().out
-    assert "1 hold, 1 fail, 1 inconclusive" in printed
+    assert "theorem" in printed
     assert "mine.[/b]" in printed
     assert "[nan, nan]" in printed
     assert "Small errors." in printed
 
 
 def test_the_live_table_shows_what_fits_around_the_running_entry():
-    entries = [Entry(f"mamba.e{i}", "figure", f"Title {i}", "ours", lambda lab: None) for i in range(40)]
+    entries = [Entry(f"mamba.e{i}", f"Title {i}", "ours", lambda lab: None, kind="figure") for i in range(40)]
     screen = Console(force_terminal=True, width=100, height=20)
     shown = Board(entries, screen)
     for entry in entries[:20]:

@@ -45,17 +45,21 @@ class PlainVote:
         return scores @ columns[:-1, -1], Seen(jnp.append(scores, 0.0)[None])
 '''
 ENTRY = '''
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Outcome
+from iclab.lab.claims import Check
+from iclab.lab.entries import Entry, Findings, Part
+from iclab.lab.estimates import Mean
+
+
+def checks(ones):
+    return [Check("one", Mean(ones), "<", 2)]
 
 
 def run(lab):
-    claim = Claim(id="added.claim", statement="1 is below 2.", place="here", checks=[Check("one", 1, "<", 2, 1, 1)],
-                  conditions=[], settings={}, seeds=[0], runs=[], scale=lab.scale)
-    return Outcome(shown="one", paper="one", measured="one", claim=claim)
+    return Findings("one", measured=[1, 1])
 
 
-ENTRY = Entry("added.claim", "claim", "A claim of another package", "here", run)
+ENTRY = Entry("added.claim", "A claim of another package", "here", run, says="1 is below 2.",
+              parts=(Part("ours", "the number", "It is below 2.", checks),))
 '''
 SWEEP = """
 test_prompts = 500

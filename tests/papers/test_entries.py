@@ -9,7 +9,7 @@ import pytest
 from every_entry import check_entry, of_papers
 
 from iclab import IclabError
-from iclab.lab.entries import Lab
+from iclab.lab.laboratory import Lab
 from iclab.papers.catalogue import all_entries, chosen_entries
 from iclab.papers.mamba import robustness
 from iclab.sweeps.store import Store

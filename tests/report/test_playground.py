@@ -15,7 +15,7 @@ from visitor import go, outputs, strip
 from iclab.cli import main
 from iclab.commands import play, reproduce
 from iclab.lab import outcomes
-from iclab.lab.entries import Entry, Outcome
+from iclab.lab.entries import Entry, Findings
 from iclab.papers.mamba.settings import training_prompts
 from iclab.prompts import Prompt
 from iclab.report.playground import page as playground_page
@@ -176,7 +176,7 @@ def test_play_says_so_where_there_is_no_browser(models, tmp_path, monkeypatch, c
 
 
 def test_reproduce_writes_it_beside_the_report(models, tmp_path, monkeypatch, capsys):
-    entry = Entry("mine.own", "figure", "Mine", "ours", lambda lab: Outcome("a", "b", "c"), module=__name__)
+    entry = Entry("mine.own", "Mine", "ours", lambda lab: Findings("a"), kind="figure", module=__name__)
     monkeypatch.setattr(reproduce, "chosen_entries", lambda ids: [entry])
     monkeypatch.setattr(reproduce, "all_entries", lambda: {"mine.own": entry})
     monkeypatch.setattr(outcomes, "_version", lambda entry: Trace({"version": "1"}))

@@ -12,7 +12,7 @@ from exhibited import compare_chain, compare_gated, compare_softmax
 from visitor import go
 
 from iclab.cli import main
-from iclab.lab.entries import Lab
+from iclab.lab.laboratory import Lab
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import in_domain, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts

@@ -11,18 +11,20 @@ import textwrap
 import pytest
 
 ENTRY = """
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Outcome
+from iclab.lab.claims import Check
+from iclab.lab.entries import Entry, Findings, Part
+from iclab.lab.estimates import Mean
 {imports}
 
 def run(lab):
     value = {error}
-    check = Check("error", value, "<", 0.5, value, value)
-    claim = Claim(id="mine.claim", statement="It does not err.", place="here", checks=[check], conditions=[],
-                  settings={{}}, seeds=[0], runs=[], scale=lab.scale)
-    return Outcome(shown="", paper="", measured=str(value), claim=claim)
+    return Findings(shown="", measured=[value, value])
 
-ENTRY = Entry("mine.claim", "claim", "A claim", "here", run)
+def checks(values):
+    return [Check("error", Mean(values), "<", 0.5)]
+
+ENTRY = Entry("mine.claim", "A claim", "here", run, says="It does not err.",
+              parts=(Part("ours", "the error", "It is small.", checks),))
 """
 HELPER = "def error():\n    return {value}\n"
 # For each way of depending on something: what the entry imports, how it gets the error, the files beside it, and which
@@ -70,13 +72,13 @@ NOT_STORED = {"a computed module", "a computed data file", "a computed text of c
 PROGRAM = """
 import logging, sys, pathlib
 import jax
-from iclab.lab.entries import Lab
+from iclab.lab.laboratory import Lab
 from iclab.papers.catalogue import own_entry
 from iclab.lab.outcomes import finish
 from iclab.sweeps.store import Store
 for folder in sys.argv[1:]:
     finished = finish(own_entry(folder + "/entry.py"), Lab(Store(folder + "/store")))
-    print(folder, finished.outcome.claim.verdict, finished.kept)
+    print(folder, finished.outcome.claim.parts[0].verdict, finished.kept)
     for name in ("rope", "outer", "bag", "bag.rope", "bag.outer"):
         sys.modules.pop(name, None)
     sys.path.remove(folder)

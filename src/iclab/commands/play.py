@@ -10,7 +10,7 @@ from iclab.commands.options import Parser
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import bar
 from iclab.core.files import write_whole
-from iclab.lab.entries import Lab
+from iclab.lab.laboratory import Lab
 from iclab.report.playground.exhibits import exhibits, kept, trained
 from iclab.report.playground.page import render
 from iclab.sweeps.store import Store, check_writable

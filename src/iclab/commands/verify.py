@@ -8,7 +8,6 @@ from typing import Any
 from iclab.commands import reproduce
 from iclab.commands.options import Parser
 from iclab.commands.output import console
-from iclab.core.errors import IclabError
 from iclab.core.files import read_file
 from iclab.lab.claims import short
 from iclab.lab.entries import SCALES
@@ -18,12 +17,8 @@ SHOWN = 20
 """Most lines about checks that cannot be compared."""
 
 
-class Differs(IclabError):
-    """The run is not the reference's."""
-
-
 def main(arguments: list[str]) -> None:
-    """Compare a claims.json, or a run of all entries made now, with a reference; a difference ends with code 2."""
+    """Compare a claims.json, or a run of all entries made now, with a reference; a difference ends with code 1."""
     parser = Parser("verify", "Compare the claims of a run with the reference that ships with iclab. Without "
                               "CLAIMS.json, run all entries first; finished ones are not run again.")
     parser.add_argument("claims", nargs="?", metavar="CLAIMS.json", help="what `iclab reproduce` wrote")
@@ -48,8 +43,7 @@ def main(arguments: list[str]) -> None:
     comparison = compare(reference, run)
     show(comparison, reference, run)
     if comparison.differing:
-        raise Differs(f"{comparison.last_line}; the first: {comparison.differing[0].claim}, "
-                      f"{comparison.differing[0].part}, {comparison.differing[0].name}")
+        raise SystemExit(1)
 
 
 def show(comparison: Comparison, reference: dict[str, Any], run: dict[str, Any]) -> None:
