@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections import Counter
 from typing import Any
 
 import iclab
+from iclab.lab.claims import KINDS, short
+from iclab.lab.verify import shipped_reference
 from iclab.notation import NOTATION
 from iclab.papers.catalogue import all_entries
 from iclab.papers.readings import READINGS
@@ -31,12 +34,37 @@ def claims() -> str:
     """Every entry, with the docstring that holds its rule, cost and expected numbers."""
     parts, entries = [], all_entries()
     for name, source in SOURCES.items():
-        parts.append(f"## {source.name}\n\n{source.subject}\n")
+        parts.append(f"### {source.name}\n\n{source.subject}\n")
         for entry in (entry for entry in entries.values() if entry.paper == name):
             told = inspect.getdoc(importlib.import_module(entry.module)) or ""
-            parts.append(f"### `{entry.id}` {entry.title}\n\n*{entry.kind}, {entry.place}*\n\n{told}\n\n"
+            parts.append(f"#### `{entry.id}` {entry.title}\n\n*{entry.kind}, {entry.place}*\n\n{told}\n\n"
                          f"```bash\niclab reproduce {entry.id}\n```\n")
     return "\n".join(parts)
+
+
+def verdicts() -> str:
+    """Every part of every claim with its verdict and the check that decides, from the reference of this release."""
+    rows, counts = [], {kind: Counter() for kind in KINDS}
+    for claim in shipped_reference("full")["claims"]:
+        for part in claim["parts"]:
+            counts[part["kind"]][part["verdict"]] += 1
+            rows.append((f"`{claim['id']}`", f"{part['kind']}: {part['place']}", part["says"], f"**{part['verdict']}**",
+                         _deciding(part)))
+    words = sorted({verdict for counter in counts.values() for verdict in counter})
+    total = _table(("kind", *words), [(kind, *(counter[word] or "" for word in words))
+                                      for kind, counter in counts.items()])
+    return total + "\n\n" + _table(("claim", "part", "it says", "verdict", "what decides"), rows)
+
+
+def _deciding(part: dict[str, Any]) -> str:
+    unmet = [premise for premise in part["premises"] if not premise["met"]]
+    if unmet:
+        return f"premise not met: {unmet[0]['name']} must be {unmet[0]['required']}, is {unmet[0]['actual']}"
+    rank = {"fails": 0, "inconclusive": 1, "holds": 2}
+    check = min(part["checks"], key=lambda check: rank[check["verdict"]])
+    numbers = [float("nan") if value is None else value for value in (check["measured"], *check["interval"])]
+    value, low, high = (short(number) for number in numbers)
+    return f"{check['name']}: {value} [{low}, {high}], must be {check['relation']} {check['threshold']:.3g}"
 
 
 def readings() -> str:
@@ -81,4 +109,4 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join([line(header), line(("---",) * len(header)), *(line(row) for row in rows)])
 
 
-MADE = {"claims": claims, "readings": readings, "notation": notation, "laws": laws, "names": names}
+MADE = {"claims": claims, "verdicts": verdicts, "readings": readings, "notation": notation, "laws": laws, "names": names}
