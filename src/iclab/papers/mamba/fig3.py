@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.mamba.attention import figure_outcome
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.papers.mamba.attention import NEGATIVE, SAYS, figure
+from iclab.papers.mamba.deep import DEEP
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
-    return figure_outcome(lab, "mamba.fig3", (0,))
+    return figure(lab, "mamba.fig3", (0,))
 
 
-ENTRY = Entry("mamba.fig3", "figure", "Score mass during training, first layer", "li2025mamba, figure 3", run,
-              aliases=("workshop.fig2",))
+ENTRY = Entry("mamba.fig3", "Score mass during training, first layer", "li2025mamba, figure 3", run, says=SAYS,
+              sizes=DEEP, notes=(NEGATIVE,), kind="figure", aliases=("workshop.fig2",))

@@ -5,14 +5,16 @@ Cost: no extra training.
 
 from __future__ import annotations
 
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.mamba.attention import figure_outcome
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.papers.mamba.attention import NEGATIVE, SAYS, figure
+from iclab.papers.mamba.deep import DEEP
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
-    return figure_outcome(lab, "mamba.fig5", (1, 2))
+    return figure(lab, "mamba.fig5", (1, 2))
 
 
-ENTRY = Entry("mamba.fig5", "figure", "Score mass during training, second and third layers", "li2025mamba, figure 5",
-              run, aliases=("workshop.fig4",))
+ENTRY = Entry("mamba.fig5", "Score mass during training, second and third layers", "li2025mamba, figure 5", run,
+              says=SAYS, sizes=DEEP, notes=(NEGATIVE,), kind="figure", aliases=("workshop.fig4",))
