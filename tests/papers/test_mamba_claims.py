@@ -157,7 +157,7 @@ def test_scores_gather_in_one_layer(trained_mamba):
 def test_gates_filter_and_decay(trained_mamba):
     def judged(models):
         gates = gate_profiles(models, gate.TEST, count=1000, seeds=SEEDS)
-        return verdicts(gate.in_layers([gate.Profile("one layer", gates.clean[:, 0], gates.poisoned[:, 0])]))
+        return verdicts(gate.Profile("one layer", gates.clean[:, 0], gates.poisoned[:, 0]).checks())
 
     assert judged(trained_mamba) == ["holds", "holds"]
     assert judged([ungated(m) for m in trained_mamba]) == ["fails", "fails"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclab.lab.entries import Lab
+from iclab.lab.laboratory import Lab
 from iclab.lab.powers import fit_law
 from iclab.sweeps.store import Store
 from iclab.theory.mamba import ITERATIONS

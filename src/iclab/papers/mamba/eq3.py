@@ -52,22 +52,17 @@ def differences(seed: int, member: str = "mamba") -> tuple[float, float]:
         columns = jnp.asarray(random.normal(size=(8, TOKENS, DIMENSION + 1)))
         columns = columns.at[:, :, -1].set(jnp.where(jnp.arange(TOKENS) < TOKENS - 1, jnp.sign(columns[:, :, -1]), 0.0))
 
-        attention = _equation3(lower(model), params, columns)
-        recurrence = _equation1(params, columns)
+        attention, recurrence = _both(lower(model), params, columns)
         return tuple(max(_relative(a, b) for a, b in zip(jax.tree.leaves(x), jax.tree.leaves(y), strict=True))
                      for x, y in zip(attention, recurrence, strict=True))  # type: ignore[return-value]
 
 
 @jax.jit
-def _equation1(params: Any, columns: Any) -> tuple[Any, Any]:
-    return jax.vmap(jax.value_and_grad(lambda params, columns: equation1(params[0], columns)), in_axes=(None, 0))(
-        params, columns)
-
-
-@jax.jit
-def _equation3(model: Any, params: Any, columns: Any) -> tuple[Any, Any]:
-    return jax.vmap(jax.value_and_grad(lambda params, columns: model.apply(params, columns)[0]), in_axes=(None, 0))(
-        params, columns)
+def _both(model: Any, params: Any, columns: Any) -> list[Any]:
+    """Outputs and gradients by equation 3, then by equation 1."""
+    forms = (lambda params, columns: model.apply(params, columns)[0],
+             lambda params, columns: equation1(params[0], columns))
+    return [jax.vmap(jax.value_and_grad(form), in_axes=(None, 0))(params, columns) for form in forms]
 
 
 def _relative(a: Any, b: Any) -> float:

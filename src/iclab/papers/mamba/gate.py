@@ -17,10 +17,10 @@ from jaxtyping import Float
 from iclab.figures.bars import Bars, gate_figure
 from iclab.figures.plots import Plot
 from iclab.lab.claims import Check
-from iclab.lab.entries import Entry, Findings, Part, Table
+from iclab.lab.entries import Entry, Findings, Note, Part, Table
 from iclab.lab.estimates import Mean, shown
 from iclab.lab.laboratory import Lab
-from iclab.papers.mamba.deep import DEEP, LAYERS, deep_models
+from iclab.papers.mamba.deep import DEEP, deep_models
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.probes import UNIT
@@ -44,15 +44,10 @@ class Profile:
     poisoned: Float[np.ndarray, "seeds examples"]
 
     @property
-    def shares(self) -> Float[np.ndarray, " seeds"]:
+    def share(self) -> Mean:
         """Mean gate of poisoned examples divided by that of clean ones, at the nearest positions."""
         near = slice(None, NEAREST)
-        return np.nanmean(self.poisoned[:, near], axis=1) / self.clean[:, near].mean(axis=1)
-
-    @property
-    def share(self) -> Mean:
-        """The mean of `shares`."""
-        return Mean(self.shares, (0.0, np.inf))
+        return Mean(np.nanmean(self.poisoned[:, near], axis=1) / self.clean[:, near].mean(axis=1), (0.0, np.inf))
 
     @property
     def ratio(self) -> Mean:
@@ -64,13 +59,10 @@ class Profile:
         """Share of the variance of the log gates that the geometric law explains."""
         return Mean([fit_decay(row).explained for row in self.clean], UNIT)
 
-    def filters(self) -> Check:
-        """Poisoned examples are shut out."""
-        return Check(f"{self.name}: gate of poisoned over clean examples", self.share, "<=", SHARE_ALLOWED)
-
-    def decays(self) -> Check:
-        """Clean gates follow a geometric law."""
-        return Check(f"{self.name}: variance explained by a geometric decay", self.explained, ">=", EXPLAINED)
+    def checks(self) -> list[Check]:
+        """Poisoned examples are shut out; clean gates follow a geometric law."""
+        return [Check(f"{self.name}: gate of poisoned over clean examples", self.share, "<=", SHARE_ALLOWED),
+                Check(f"{self.name}: variance explained by a geometric decay", self.explained, ">=", EXPLAINED)]
 
 
 def profiles(lab: Lab, models: Sequence[Trained]) -> list[Profile]:
@@ -100,21 +92,24 @@ def words(layers: Sequence[Profile]) -> str:
         profile.name.capitalize(), *shown(profile.share), profile.ratio.value) for profile in layers)
 
 
-def figure(lab: Lab, name: str, title: str, layers: Sequence[int]) -> Findings:
+def figure(number: int, title: str, layers: Sequence[int], alias: str) -> Entry:
     """Figure 4 or 6."""
-    models = deep_models(lab)["mamba"]
-    of_layers = profiles(lab, models)
-    selected = [of_layers[layer] for layer in layers]
-    return Findings(shown="Gate values by position in the prompt, without (green) and with (red) an outlier, and the "
-                          "fitted geometric decay.", numbers=f"{words(selected)}.",
-                    plots=[bars(name, title, selected)], specs=[(models[0].run, TEST)])
+    def run(lab: Lab) -> Findings:
+        models = deep_models(lab)["mamba"]
+        selected = [profiles(lab, models)[layer] for layer in layers]
+        return Findings(shown="Gate values by position in the prompt, without (green) and with (red) an outlier, and "
+                              "the fitted geometric decay.", numbers=f"{words(selected)}.",
+                        plots=[bars(f"mamba.fig{number}", title, selected)], specs=[(models[0].run, TEST)])
+
+    return Entry(f"mamba.fig{number}", title, f"li2025mamba, figure {number}", run, says=SAYS, sizes=DEEP,
+                 kind="figure", aliases=(alias,))
 
 
 def run(lab: Lab) -> Findings:
     """Measure the gates of the one-layer model and of each of the three layers."""
     shallow = one_layer_models(lab, "mamba")
     layers = [*profiles(lab, shallow), *profiles(lab, deep_models(lab)["mamba"])]
-    best = np.min([profile.shares for profile in layers[1:]], axis=0).mean()
+    best = np.min([profile.share.values for profile in layers[1:]], axis=0).mean()
     table = Table("mamba.gate", "Gates at outlier fraction 0.3: mean over seeds [95 % interval]",
                   ("layer", "poisoned / clean", "decay ratio", "R^2 of the decay"),
                   [(p.name, *("{:.2f} [{:.2f}, {:.2f}]".format(*shown(estimate))
@@ -127,20 +122,16 @@ def run(lab: Lab) -> Findings:
                     specs=[(shallow[0].run, TEST)])
 
 
-def in_layers(layers: Sequence[Profile]) -> list[Check]:
-    """The rule of figures 4 and 6."""
-    return [check for profile in layers for check in (profile.filters(), profile.decays())]
-
-
 ENTRY = Entry(
     "mamba.gate", "Gates shut outliers out and decay with distance", "li2025mamba, corollary 2, figures 4, 6", run,
     says="Gates of poisoned examples are near 0; those of clean examples decay geometrically with their distance from "
-         "the query.", sizes=DEEP, parts=(
+         "the query.", sizes=DEEP, notes=(
+        Note("2026-11-18", "How strongly a layer shuts outliers out varies much between seeds."),), parts=(
         Part("theorem", "corollary 2 (i)", "Gates of examples with an outlier are close to 0.",
-             lambda layers: [layers[0].filters()], theory=("Corollary 2",)),
+             lambda layers: layers[0].checks()[:1], theory=("Corollary 2",)),
         Part("remark", "remark 7", "Gates of clean examples decay exponentially with their distance from the query.",
-             lambda layers: [layers[0].decays()], theory=("Corollary 2",)),
+             lambda layers: layers[0].checks()[1:], theory=("Corollary 2",)),
         Part("figure", "figure 4", "The first of three layers shuts outliers out, and its clean gates decay.",
-             lambda layers: in_layers(layers[1:2])),
+             lambda layers: layers[1].checks()),
         Part("figure", "figure 6", "The second and third layers do the same.",
-             lambda layers: in_layers(layers[2:1 + LAYERS]))))
+             lambda layers: [check for layer in layers[2:] for check in layer.checks()])))

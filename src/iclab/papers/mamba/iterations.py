@@ -4,7 +4,7 @@ Rules, written before the run. T is the first step at which the training loss, a
 one setting is varied at a time, and log T is regressed on the logarithms of all. Theorem 1: every run of Mamba reaches
 the loss, and its exponents lie within 0.35 of (1 - p_a)^-1 beta^-2 M1^1 l_tr^0 eta^-1. Theorem 3: the same for the
 linear Transformer, but with l_tr^-1. The theorems' epsilon is that loss. At quick scale M1 is not varied.
-Cost: 400 short trainings, about 20 s.
+Cost: 336 short trainings, about 6 s.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.claims import Check
-from iclab.lab.entries import Checks, Entry, Findings, Part, Size, Table
+from iclab.lab.entries import Checks, Entry, Findings, Note, Part, Size, Table
 from iclab.lab.laboratory import Lab
 from iclab.lab.powers import HEADER, FittedLaw, Scaling, counted, end_specs, fit_law, in_words
 from iclab.papers.mamba.settings import one_layer_run
@@ -49,7 +49,7 @@ SIZES = {
     "quick": Size(seeds=8, steps_of={"mamba": 700, "linear": 700},
                   axes=axes((0.9, 0.4), (0.9, 0.6), {"beta": (3.0, 4.0), "l_tr": (10, 20), "eta": (1.0, 2.0)})),
     "full": Size(seeds=8, steps_of={"mamba": 1_200, "linear": 700}, axes=axes(
-        (0.9, 0.75, 0.6, 0.4, 0.3), (0.9, 0.8, 0.7, 0.6, 0.5),  # with more outliers it never reaches the target
+        (0.9, 0.7, 0.6, 0.4, 0.3), (0.9, 0.8, 0.7, 0.6, 0.5),  # with more outliers it never reaches the target
         {"beta": (2.0, 2.5, 3.0, 3.5, 4.0), "M1": (4, 6, 8, 10, 12), "l_tr": (10, 14, 20, 28, 40),
          "eta": (0.5, 0.7, 1.0, 1.4, 2.0)}))}
 
@@ -119,7 +119,9 @@ def run(lab: Lab) -> Findings:
 ENTRY = Entry(
     "mamba.iterations", "Iterations to a fixed loss, as powers of the settings", "li2025mamba, theorems 1, 3", run,
     says="Mamba needs T ~ eta^-1 (1 - p_a)^-1 beta^-2 M1 iterations at any prompt length; the linear Transformer needs "
-         "l_tr times fewer.", sizes=SIZES, parts=(
+         "l_tr times fewer.", sizes=SIZES, notes=(
+        Note("2026-11-18", "With eight seeds the interval of Mamba's exponent of beta reaches just past the rule's "
+             "end. Sixteen seeds, tried after this was seen, gave -2.19 [-2.31, -2.07]."),), parts=(
         Part("theorem", PLACES["mamba"], "Mamba's number of iterations grows like M1 / (eta (1 - p_a) beta^2), at any "
              "prompt length.", law_of("mamba"), theory=("Theorem 1",), measured=("number of iterations",),
              accuracy=TARGET),

@@ -48,7 +48,7 @@ def run(lab: Lab) -> Findings:
     rows = [words(accuracies, model, rule) for model, rule in
             (("mamba", "flip"), ("linear", "target"), ("mamba", "target"), ("linear", "flip"))]
     return Findings(shown="Each check with its interval over seeds; the accuracies are table 1.", measured=accuracies,
-                    numbers=f"Far / random / close: {', '.join(rows[:2])}. With labels exchanged: "
+                    numbers=f"Far / random / close: {', '.join(rows[:2])}. Under the other model's rule: "
                             f"{', '.join(rows[2:])}.",
                     specs=[(accuracies.run, attacked_prompts("flip", FRACTION, FACTOR))])
 

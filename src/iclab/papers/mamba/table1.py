@@ -1,10 +1,10 @@
 """Table 1: accuracy of the three-layer models by the position of the outlier examples, at outlier fraction 0.5.
 
 The paper gives neither the label rule nor kappa_a'; this table tries several and reports which row is nearest.
-Cost: 0.6 million test prompts, about 7 s.
+Cost: 0.6 million test prompts, about 2 s.
 Expect (full scale, far / random / close): Mamba 98 / 93 / 74 % under flip and 99.5 / 98 / 91 % under target at three
 times the training scale; the linear Transformer 55 / 65 / 73 % under flip, and flat under target: 99 % at three times,
-about 76 % at 4.5 times the training scale.
+about 75 % at 4.5 times the training scale.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ FRACTION = 0.5
 PLACEMENTS = ("far", "random", "close")
 PAPER = {"mamba": (0.9984, 0.9904, 0.7328), "linear": (0.7852, 0.7828, 0.7860)}
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer"}
-FEW = (("flip", 3.0), ("target", 3.0))
-ROWS = {"tiny": FEW, "quick": FEW, "full": (*FEW, ("flip", 1.0), ("target", 1.0), ("target", 4.5), ("random", 3.0))}
+ROWS = {"tiny": (("flip", 3.0), ("target", 3.0)), "quick": (("flip", 3.0), ("target", 3.0)),
+        "full": (("flip", 1.0), ("flip", 3.0), ("target", 1.0), ("target", 3.0), ("target", 4.5), ("random", 3.0))}
 """Label rules, and test scales in units of the training scale."""
 SIZES = {scale: Size(**vars(size), rows=ROWS[scale]) for scale, size in DEEP.items()}
 
@@ -74,7 +74,7 @@ def run(lab: Lab) -> Findings:
     accuracies = measure(lab)
     rows = [(NAMES[model], "the paper", "", *(f"{100 * value:.2f}" for value in PAPER[model])) for model in MODELS]
     rows += [(NAMES[model], rule, f"{factor:g}", *map(percent, accuracies.at(model, rule, factor).T))
-             for model in MODELS for rule, factor in sorted(accuracies.rows)]
+             for model in MODELS for rule, factor in accuracies.rows]
     return Findings(
         shown="Accuracy in percent with the poisoned examples farthest from the query, at random positions, or closest "
               "to it; mean over seeds with its 95 % interval.",
