@@ -6,8 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from every_entry import verdicts
 
 from iclab import replace, train_many
+from iclab.lab.powers import Scaling
 from iclab.papers.mamba import (
     attention,
     context,
@@ -21,19 +23,15 @@ from iclab.papers.mamba import (
     unseen,
     window,
 )
-from iclab.papers.mamba.deep import deep_run, mass_along
+from iclab.papers.mamba.deep import WATCHED_TEST, deep_run, mass_along
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.papers.mamba.table1 import FRACTION, PLACEMENTS
 from iclab.papers.mamba.trained import ungated, untrained
 from iclab.probes import model_errors
-from iclab.probes.inside import fit_decay, gate_profiles
+from iclab.probes.inside import fit_decay, gate_profiles, score_masses
 from iclab.sweeps.results import Results
 
 SEEDS = [0, 1, 2, 3]
-
-
-def verdicts(judged):
-    return [check.verdict for check in judged]
 
 
 def test_equation_3_holds_and_fails_with_another_gate():
@@ -123,24 +121,43 @@ def test_only_a_gate_on_the_example_itself_filters(trained_mamba, trained_linear
 
 @pytest.fixture(scope="module")
 def deep():
-    """Three seeds of the three-layer Mamba, trained briefly."""
-    return train_many([deep_run("mamba", 300).seeded(seed) for seed in SEEDS[:3]], probe=mass_along)
+    """Four seeds of the three-layer Mamba, trained briefly."""
+    return train_many([deep_run("mamba", 300).seeded(seed) for seed in SEEDS], probe=mass_along)
 
 
 def test_scores_gather_in_every_layer(deep):
-    same, other = attention.masses_along(deep)
-    judged = attention.checks(same, other)
-    assert "fails" not in verdicts(judged)
-    assert verdicts(judged)[0] == "holds"
-    nothing_learnt = [np.repeat(values[:, :1], 3, axis=1) for values in (same, other)]
-    assert verdicts(attention.checks(*nothing_learnt))[2::3] == ["fails"] * 3
-    assert "fails" in verdicts(attention.checks(other, same))  # labels shuffled: the wrong pattern is attended
+    masses = attention.masses_along(deep)
+
+    def judged(layer, masses):
+        return verdicts(attention.in_layers((layer,))({"three layers": masses}))
+
+    assert "fails" not in [verdict for layer in range(3) for verdict in judged(layer, masses)]
+    assert judged(0, masses)[0] == "holds"
+    nothing_learnt = attention.Masses(*(np.repeat(values[:, :1], 3, axis=1) for values in masses))
+    assert [judged(layer, nothing_learnt)[2] for layer in range(3)] == ["fails"] * 3
+    wrong_pattern = attention.Masses(masses.other, masses.same)  # labels shuffled: the wrong pattern is attended
+    assert "fails" in [verdict for layer in range(3) for verdict in judged(layer, wrong_pattern)]
+
+
+def test_scores_gather_in_one_layer(trained_mamba):
+    def masses(*records):
+        ends = [score_masses(models, WATCHED_TEST, count=1000, seeds=SEEDS) for models in records]
+        return attention.Masses(*(np.stack(mass, axis=1) for mass in zip(*ends, strict=True)))
+
+    beginners = [untrained(m) for m in trained_mamba]
+    sound = masses(beginners, trained_mamba)
+    corollary, remark = (part.checks for part in attention.ENTRY.parts[:2])
+    assert verdicts(corollary({"one layer": sound})) == ["holds", "holds"]
+    assert verdicts(remark({"one layer": sound})) == ["holds"]
+    assert verdicts(remark({"one layer": masses(beginners, beginners)})) == ["fails"]
+    wrong_pattern = attention.Masses(sound.other, sound.same)
+    assert verdicts(corollary({"one layer": wrong_pattern})) == ["fails", "fails"]
 
 
 def test_gates_filter_and_decay(trained_mamba):
     def judged(models):
         gates = gate_profiles(models, gate.TEST, count=1000, seeds=SEEDS)
-        return verdicts(gate.checks([gate.Profile("one layer", gates.clean[:, 0], gates.poisoned[:, 0])]))
+        return verdicts(gate.Profile("one layer", gates.clean[:, 0], gates.poisoned[:, 0]).checks())
 
     assert judged(trained_mamba) == ["holds", "holds"]
     assert judged([ungated(m) for m in trained_mamba]) == ["fails", "fails"]
@@ -154,16 +171,19 @@ def test_positions_matter_only_with_a_gate(deep):
     tests = [attacked_prompts("flip", FRACTION, placement=place) for place in PLACEMENTS]
 
     def accuracies(models):
-        return 1 - model_errors(models, tests, count=1000, seeds=SEEDS[:3])
+        return 1 - model_errors(models, tests, count=1000, seeds=SEEDS)
 
-    flat = np.full((3, 3), 0.785)
+    def judged(mamba, linear):
+        return verdicts(position.checks(mamba, linear))
+
+    flat = np.full((4, 3), 0.785)
     sound = accuracies(deep)
     assert (sound[:, 1] > sound[:, 2]).all()
-    assert "fails" not in verdicts(position.checks(sound, flat))
-    assert verdicts(position.checks(sound, sound))[2] != "holds"  # a gate is not flat
+    assert "fails" not in judged(sound, flat)
+    assert judged(sound, sound)[2] != "holds"  # a gate is not flat
     # An untrained model would not fail: its gate already decays with distance, which is all that the order needs.
-    assert verdicts(position.checks(accuracies([ungated(m) for m in deep]), flat))[1] != "holds"
-    assert "fails" in verdicts(position.checks(flat, flat))
+    assert judged(accuracies([ungated(m) for m in deep]), flat)[1] != "holds"
+    assert "fails" in judged(flat, flat)
 
 
 def test_the_window_has_edges():
@@ -192,18 +212,22 @@ def test_the_best_rate_is_that_of_the_least_loss_without_divergence():
 
 
 def test_iterations_follow_a_law_or_do_not():
-    def counts(change=lambda member, axis, power: power):
-        rng = np.random.default_rng(0)
-        return {member: {axis: 300 * np.array(values, float) ** change(member, axis, iterations.THEORY[member][axis])
-                         * rng.uniform(0.95, 1.05, (5, len(values)))
-                         for axis, values in iterations.axes_of(member, "full").items()} for member in iterations.RATES}
+    def counts(member, change=lambda axis, power: power):
+        rng, axes = np.random.default_rng(0), iterations.SIZES["full"].axes[member]
+        return Scaling(axes, {axis: 300 * (np.array(values, float) / iterations.USUAL[axis]) ** change(
+            axis, iterations.THEORY[member][axis]) * rng.uniform(0.95, 1.05, (5, len(values)))
+            for axis, values in axes.items()}, iterations.USUAL)
 
-    assert set(verdicts(iterations.checks(counts(), "full"))) == {"holds"}
-    gate_at_one = counts(lambda member, axis, power: -1.0 if axis == "l_tr" else power)
-    assert "fails" in verdicts(iterations.checks(gate_at_one, "full"))
-    never = counts()
-    never["mamba"]["beta"][:, 0] = np.nan  # labels shuffled: the loss stays where it began
-    assert "fails" in verdicts(iterations.checks(never, "full"))
+    def judged(member, scaling):
+        return verdicts(iterations.law_of(member)({member: scaling}))
+
+    for member in iterations.RATES:
+        assert set(judged(member, counts(member))) == {"holds"}
+    gate_at_one = counts("mamba", lambda axis, power: -1.0 if axis == "l_tr" else power)
+    assert "fails" in judged("mamba", gate_at_one)
+    never = counts("mamba")
+    never.counts["beta"][:, 0] = np.nan  # labels shuffled: the loss stays where it began
+    assert "fails" in judged("mamba", never)
 
 
 def test_a_model_that_learns_nothing_never_reaches_the_loss(tiny_run):
@@ -214,6 +238,6 @@ def test_a_model_that_learns_nothing_never_reaches_the_loss(tiny_run):
 
     prompts = replace(tiny_run.prompts, outlier_fraction=0.99, label_rule=coin, outlier_scale=0.0)
     assert np.isnan(iterations.iterations(train(replace(tiny_run, prompts=prompts))))
-    assert iterations.a_run("linear", "M1", 8, 10).prompts.relevant_patterns == 8
-    assert iterations.a_run("mamba", "1 - p_a", 0.4, 10).prompts.outlier_fraction == pytest.approx(0.6)
+    assert iterations.a_run("linear", 10, "M1", 8).prompts.relevant_patterns == 8
+    assert iterations.a_run("mamba", 10, "1 - p_a", 0.4).prompts.outlier_fraction == pytest.approx(0.6)
     assert one_layer_run("mamba", 10).training.learning_rate == 1.0

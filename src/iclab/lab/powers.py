@@ -11,8 +11,10 @@ from jaxtyping import Float
 
 from iclab.figures.plots import Curve, Panel
 from iclab.lab.claims import Check, between, short
-from iclab.lab.estimates import Power, powers
+from iclab.lab.estimates import Mean, Power, powers
 from iclab.lab.laboratory import Lab
+from iclab.lab.premises import Spec
+from iclab.probes import UNIT
 from iclab.sweeps.sweep import Sweep
 from iclab.theory.statements import Constant, Law
 from iclab.training import Run
@@ -38,7 +40,7 @@ class Scaling:
     def exponents(self) -> dict[str, Power]:
         """Of all axes, from one regression over all points and seeds."""
         columns = {axis: np.concatenate([values if swept == axis else np.full(len(values), self.usual[axis])
-                                         for swept, values in self.axes.items()]) for axis in self.axes}
+                                         for swept, values in self.axes.items()]).tolist() for axis in self.axes}
         return powers(columns, np.concatenate([self.counts[axis] for axis in self.axes], axis=1))
 
     def checks(self, theory: Mapping[str, float], tolerance: float = TOLERANCE, prefix: str = "") -> list[Check]:
@@ -46,6 +48,11 @@ class Scaling:
         exponents = self.exponents
         return [check for axis in self.axes for check in between(
             f"{prefix}exponent of {axis}", exponents[axis], theory[axis] - tolerance, theory[axis] + tolerance)]
+
+    def reached(self, what: str) -> Check:
+        """Every run got as far as `what` is counted to."""
+        share = np.mean([np.isfinite(counts).mean(axis=1) for counts in self.counts.values()], axis=0)
+        return Check(f"share of runs that reach {what}", Mean(share, UNIT), ">=", 1.0)
 
     def rows(self, theory: Mapping[str, float], prefix: str = "") -> list[tuple[Any, ...]]:
         """Rows under `HEADER`."""
@@ -62,6 +69,12 @@ def counted(lab: Lab, name: str, axes: Mapping[str, Sequence[float]], usual: Map
     counts = np.array(frame[measure.__name__].to_list(), float).reshape(len(plan), len(seeds))
     return Scaling(axes, {axis: np.stack([row for (swept, _), row in zip(plan, counts, strict=True) if swept == axis],
                                          axis=1) for axis in axes}, usual)
+
+
+def end_specs(axes: Mapping[str, Sequence[float]], run_at: Callable[[str, float], Run]) -> list[Spec]:
+    """The runs at both ends of every axis, each tested on its training prompts: where the premises must be met."""
+    runs = [run_at(axis, value) for axis, values in axes.items() for value in (min(values), max(values))]
+    return [(run, run.prompts) for run in runs]
 
 
 def power_row(name: str, exponent: Power, theory: float) -> tuple[Any, ...]:

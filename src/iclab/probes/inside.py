@@ -17,9 +17,9 @@ from iclab.training.trained import Trained
 class ScoreMass(NamedTuple):
     """Sum of attention scores in each layer, averaged over prompts (li2025mamba, corollary 1)."""
 
-    same: Float[np.ndarray, " layers"]
+    same: Float[np.ndarray, "*models layers"]
     """On context examples with the query's relevant pattern."""
-    other: Float[np.ndarray, " layers"]
+    other: Float[np.ndarray, "*models layers"]
     """On the other context examples."""
 
 
@@ -46,6 +46,12 @@ class Decay(NamedTuple):
 def score_mass(trained: Trained, prompts: Family, *, count: int = 1000, seed: int = 0) -> ScoreMass:
     """Score mass on same- and other-pattern context examples."""
     return ScoreMass(*average(masses, [trained], [prompts], seed, count)[0, 0])
+
+
+def score_masses(models: Sequence[Trained], prompts: Family, *, count: int = 1000, seeds: Sequence[int] | None = None
+                 ) -> ScoreMass:
+    """`score_mass` of many models of one depth."""
+    return ScoreMass(*np.moveaxis(averages(masses, models, [prompts], count, seeds)[:, 0], 1, 0))
 
 
 def _masses(shown: Shown) -> Float[Numbers, "2 layers"]:
