@@ -9,7 +9,7 @@ import pytest
 from every_entry import check_entry, of_papers
 
 from iclab import IclabError
-from iclab.lab.entries import Lab
+from iclab.lab.laboratory import Lab
 from iclab.papers.catalogue import all_entries, chosen_entries
 from iclab.papers.mamba import robustness
 from iclab.sweeps.store import Store
@@ -52,5 +52,5 @@ def test_mamba_survives_where_the_linear_transformer_breaks(small_lab):
 
 
 def test_a_bad_scale_is_named(tmp_path):
-    with pytest.raises(IclabError, match="scale must be one of quick, full, got 'huge'"):
+    with pytest.raises(IclabError, match="scale must be one of tiny, quick, full, got 'huge'"):
         Lab(Store(tmp_path), "huge")
