@@ -92,8 +92,8 @@ def test_the_tolerated_fraction(trained_mamba):
         wrong = length.measure([broken(m) for m in trained_mamba], SEEDS, 1000)
         assert verdicts(length.theorem(length.Errors({0.6: wrong}, 1000))) == ["fails"]
         assert (length.tolerated(wrong)[:, 1] < 0.6).all()
-        beyond = length.beyond(length.Errors({0.6: wrong}, 1000))  # such a model makes the bound look tight
-        assert [row[0] for row in beyond.verdicts()][:2] == ["outside", "holds"]
+        assert "fails" in verdicts(length.beyond(length.Errors({0.6: wrong}, 1000)).checks())
+    assert "fails" in verdicts(length.tight(length.Errors({0.6: sound}, 1000)))
 
 
 def test_the_context_needed(trained_mamba, trained_linear):

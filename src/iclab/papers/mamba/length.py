@@ -99,13 +99,18 @@ def theorem(errors: Errors) -> list[Check]:
 
 
 def beyond(errors: Errors) -> Region:
-    """The excess just beyond the bound; a cell whose bound is too high to be passed shows that at the largest fraction
-    tested."""
+    """Where the error is still small just beyond the bound; a cell whose bound cannot be passed shows the excess at the
+    largest fraction tested."""
     estimates = [[errors.excess(p_a, tested(p_a, length, beyond=True) or FRACTIONS[-1], length)
                   for p_a in errors.values] for length in LENGTHS]
     return Region("excess just beyond the bound", Axis("p_a", tuple(errors.values)), Axis("l_ts", LENGTHS), estimates,
-                  ">", EXCESS_ALLOWED, lambda p_a, length: tested(p_a, int(length), beyond=True) is not None,
+                  "<=", EXCESS_ALLOWED, lambda p_a, length: tested(p_a, int(length), beyond=True) is not None,
                   where="whose bound can be passed")
+
+
+def tight(errors: Errors) -> list[Check]:
+    """The error is large just beyond the bound."""
+    return [Check(check.name, check.estimate, ">", EXCESS_ALLOWED) for check in beyond(errors).checks()]
 
 
 def run(lab: Lab) -> Findings:
@@ -129,7 +134,7 @@ def run(lab: Lab) -> Findings:
         measured=errors, numbers=f"At p_a = 0.6 Mamba tolerates {cells}; over all cells the tolerated fraction less "
         f"the promised one is between {margin.min():.2f} and {margin.max():.2f}.",
         plots=[plot, beyond(errors).plot("mamba.length.beyond", "Just beyond the bound of theorem 2 (c)", "Excess over "
-               "the floor at the smallest tested fraction that is not below the bound; the rule: more than 0.02.")],
+               "the floor at the smallest tested fraction that is not below the bound; the rule: at most 0.02.")],
         specs=[(models[p_a][0].run, attacked_prompts("flip", f, prompt_length=length)) for p_a in TRAINED
                for f, length in judged_tests(p_a)])
 
@@ -141,4 +146,4 @@ ENTRY = Entry(
     sizes=sizes(seeds=(2, 4, 8), steps=(300, 1_000, 3_000), prompts=(500, 1_000, 2_000)), parts=(
         Part("theorem", "theorem 2 (c)", "Just below the bound the error is small.", theorem, theory=("Theorem 2",)),
         Part("ours", "the bound of theorem 2 (c)", "From the bound on the error is not small.",
-             lambda errors: beyond(errors).checks(), tight=True)))
+             tight, tight=True)))
