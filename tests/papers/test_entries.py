@@ -52,5 +52,5 @@ def test_mamba_survives_where_the_linear_transformer_breaks(small_lab):
 
 
 def test_a_bad_scale_is_named(tmp_path):
-    with pytest.raises(IclabError, match="scale must be one of quick, full, got 'huge'"):
+    with pytest.raises(IclabError, match="scale must be one of tiny, quick, full, got 'huge'"):
         Lab(Store(tmp_path), "huge")

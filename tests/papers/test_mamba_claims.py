@@ -9,7 +9,9 @@ import pytest
 from every_entry import verdicts
 
 from iclab import replace, train_many
+from iclab.lab.estimates import Rate
 from iclab.lab.powers import Scaling
+from iclab.lab.premises import premises_of
 from iclab.papers.mamba import (
     attention,
     context,
@@ -49,44 +51,50 @@ def test_directions_have_their_sum_and_unit_length():
 
 
 def test_unseen_outliers(trained_mamba):
-    sound = unseen.measure(trained_mamba, SEEDS, 1000)
-    assert unseen.checks(sound)[0].verdict == "holds"
-    positive, negative = sound.by_sum[0].mean(axis=0)[[-1, 0]]
+    def errors_of(models):
+        directions, sums = (unseen.by_factor(model_errors(models, tests, count=1000, seeds=SEEDS))
+                            for tests in unseen.tests().values())
+        return unseen.Errors(directions, sums, 1000)
+
+    sound = errors_of(trained_mamba)
+    assert verdicts(unseen.larger(sound)) == ["holds"]
+    positive, negative = sound.sums[:, :, unseen.FACTORS.index(3.0)].mean(axis=0)[[-1, 0]]
     assert negative > 0.3 > 0.01 > positive
     for broken in (untrained, ungated):
-        judged = unseen.checks(unseen.measure([broken(m) for m in trained_mamba], SEEDS, 1000))
-        assert judged[0].verdict == "fails"
+        wrong = errors_of([broken(m) for m in trained_mamba])
+        assert verdicts(unseen.larger(wrong)) == ["fails"]
+        assert verdicts(unseen.theorem(wrong)) == ["fails"]
 
 
 def test_tasks_outside_the_family(trained_mamba):
-    sweep = tasks.sweep(SEEDS, 300, (4,))
-    trials = sweep.trials()
-    assert {trial.test.tasks for trial in trials} == {"unseen:4"}
-
     def judged(models):
-        errors = model_errors(models, [trials[0].test], count=1000, seeds=SEEDS)[:, 0]
-        rows = [{"status": "trained", "seed": seed, "error": error} for seed, error in zip(SEEDS, errors, strict=True)]
-        return verdicts(tasks.checks(Results(sweep, trials, rows)))
+        errors = model_errors(models, [tasks.test_of(4)], count=1000, seeds=SEEDS)
+        return verdicts(tasks.region(tasks.Errors((4,), errors, 1000)).checks())
 
+    assert tasks.test_of(4).tasks == "unseen:4"
     assert judged(trained_mamba) == ["holds"]
     def blind(model):  # every pattern looks like every other
         layer = model.params[0]
         return dataclasses.replace(model, params=(layer._replace(W_B=np.ones_like(layer.W_B)),))
 
     assert judged([blind(m) for m in trained_mamba]) == ["fails"]
-    scores = tasks.pair_scores(trained_mamba[0], None, 0)
-    assert scores["met"] < 0  # all pairs met
-    assert np.isnan(scores["unmet"])
+    met, unmet = tasks.pair_scores(trained_mamba[0])
+    assert met < 0  # all pairs met
+    assert np.isnan(unmet)
 
 
 def test_the_tolerated_fraction(trained_mamba):
     sound = length.measure(trained_mamba, SEEDS, 1000)
-    assert "fails" not in verdicts(length.checks({0.6: sound}))
+    assert "fails" not in verdicts(length.theorem(length.Errors({0.6: sound}, 1000)))
     assert (length.tolerated(sound)[:, 1] >= 0.6).all()
+    assert length.tested(0.6, 20, beyond=False) == 0.5
+    assert length.tested(0.6, 20, beyond=True) == 0.6
     for broken in (untrained, ungated):
         wrong = length.measure([broken(m) for m in trained_mamba], SEEDS, 1000)
-        assert verdicts(length.checks({0.6: wrong})) == ["fails"]
+        assert verdicts(length.theorem(length.Errors({0.6: wrong}, 1000))) == ["fails"]
         assert (length.tolerated(wrong)[:, 1] < 0.6).all()
+        assert "fails" in verdicts(length.beyond(length.Errors({0.6: wrong}, 1000)).checks())
+    assert "fails" in verdicts(length.tight(length.Errors({0.6: sound}, 1000)))
 
 
 def test_the_context_needed(trained_mamba, trained_linear):
@@ -94,27 +102,30 @@ def test_the_context_needed(trained_mamba, trained_linear):
         return context.needed_examples(context.LENGTHS[member], context.measure(models, SEEDS, member, 1000), 0.05)
 
     sound = {"linear": counts("linear", trained_linear), "mamba": counts("mamba", trained_mamba)}
-    assert "fails" not in verdicts(context.checks(sound))
-    without_gate = sound | {"mamba": counts("mamba", [ungated(m) for m in trained_mamba])}
-    assert "fails" in verdicts(context.checks(without_gate))
-    beginner = sound | {"linear": counts("linear", [untrained(m) for m in trained_mamba])}
-    assert "fails" in verdicts(context.checks(beginner))
+    assert all("fails" not in verdicts(context.checks(member, sound)) for member in sound)
+    without_gate = {"mamba": counts("mamba", [ungated(m) for m in trained_mamba])}
+    assert "fails" in verdicts(context.checks("mamba", without_gate))
+    beginner = {"linear": counts("linear", [untrained(m) for m in trained_mamba])}
+    assert "fails" in verdicts(context.checks("linear", beginner))
     curve = np.array([0.5, 0.2, 0.01])
     assert 10 < context.needed_examples((5, 10, 20), curve, 0.05) < 20
 
 
 def test_only_a_gate_on_the_example_itself_filters(trained_mamba, trained_linear):
-    test = [attacked_prompts("flip", family.JUDGED)]
-    mamba, linear = (model_errors(models, test, count=1000, seeds=SEEDS)[:, 0]
-                     for models in (trained_mamba, trained_linear))
-    sound = dict.fromkeys(family.MEMBERS["full"], linear) | dict.fromkeys(family.FILTERS, mamba)
-    assert set(verdicts(family.checks(sound))) == {"holds"}
+    def errors_of(models):
+        tests = [attacked_prompts("flip", family.JUDGED)]
+        return Rate(model_errors(models, tests, count=1000, seeds=SEEDS)[:, 0], 1000)
+
+    mamba, linear = errors_of(trained_mamba), errors_of(trained_linear)
+    sound = dict.fromkeys(family.MEMBERS, linear) | dict.fromkeys(family.FILTERS, mamba)
+    assert set(verdicts(family.filters(sound)) + verdicts(family.others(sound))) == {"holds"}
     for broken in (untrained, ungated):
-        errors = model_errors([broken(m) for m in trained_mamba], test, count=1000, seeds=SEEDS)[:, 0]
-        assert family.checks(sound | {"mamba": errors})[0].verdict == "fails"
+        errors = errors_of([broken(m) for m in trained_mamba])
+        assert verdicts(family.filters(sound | {"mamba": errors}))[0] == "fails"
+    assert verdicts(family.others(sound | {"retnet": mamba}))[1] == "fails"
     measured = family.measure(trained_mamba, SEEDS, 1000)
     at = family.FRACTIONS.index(family.JUDGED)
-    np.testing.assert_allclose(measured[:, at, 0], mamba, atol=1e-6)
+    np.testing.assert_allclose(measured[:, at, 0], mamba.rates, atol=1e-6)
     assert (measured[:, at, 2] < 0.1 * measured[:, at, 1]).all()
     assert (measured[:, 0, 2] == 0).all()  # no poisoned example
 
@@ -187,28 +198,39 @@ def test_positions_matter_only_with_a_gate(deep):
 
 
 def test_the_window_has_edges():
-    axes = window.AXES["full"]
-    usual = {axis: {model: np.tile([0.0 if value == window.USUAL[axis] else 0.2 for value in values], (4, 1))
-                    for model, values in models.items()} for axis, models in axes.items()}
-    usual["kappa_a"]["linear"][:] = 0.035
-    usual["B"]["linear"][:] = 0.035
-    assert set(verdicts(window.checks(window.Window(usual, axes)))) == {"holds"}
-    nothing_learnt = {axis: {model: np.full_like(values, 0.5) for model, values in models.items()}
-                      for axis, models in usual.items()}
-    judged = verdicts(window.checks(window.Window(nothing_learnt, axes)))
-    assert [judged[i] for i in (0, 1, 4)] == ["fails"] * 3
+    axes = window.AXES[-1]
+
+    def errors_with(error_at):
+        return window.Errors({axis: {member: {value: np.full(4, error_at(axis, member, value)) for value in values}
+                                     for member, values in of.items()} for axis, of in axes.items()}, 4000)
+
+    def judged(errors):
+        ends = [window.worse_at(errors, *end) for end in (("kappa_a", 0), ("kappa_a", -1), ("l_tr", -1))]
+        return [verdicts(checks)[0] for checks in (*ends, window.batches(errors), window.theorem1(errors),
+                                                   window.theorem3(errors))]
+
+    usual = errors_with(lambda axis, member, value: 0.035 if member == "linear" else 0.0 if value == window.USUAL[axis]
+                        else 0.09)
+    assert judged(usual) == ["holds"] * 6
+    nothing_learnt = errors_with(lambda *_: 0.5)
+    assert judged(nothing_learnt) == ["fails", "fails", "fails", "holds", "fails", "holds"]
+    needs_outliers = errors_with(lambda axis, member, value: 0.5 if value == 0.02 else 0.0)
+    assert judged(needs_outliers)[-1] == "fails"
     assert window.a_run("linear", "B", 8, 10).training.batch_size == 8
     assert window.a_run("mamba", "l_tr", 40, 10).prompts.prompt_length == 40
     assert window.test_of("kappa_a", 0.1).outlier_scale == 0.1
+    premises = premises_of("mamba", ("Theorem 1",), [(window.a_run("mamba", *point, 1000), window.test_of(*point))
+                                                     for point in window.inside(axes)], constant=0.5)
+    assert all(premise.met for premise in premises)
 
 
 def test_the_best_rate_is_that_of_the_least_loss_without_divergence():
-    sweep = family.search(family.MEMBERS["full"], [0, 1], 10)
+    sweep = family.search(family.MEMBERS, (0.03, 0.1, 0.3, 1.0), [0, 1], 10)
     trials = sweep.trials()
     rows = [{"status": "diverged" if trial.run.training.learning_rate > 0.3 else "trained", "seed": trial.seed,
              "loss": None if trial.run.training.learning_rate > 0.3 else abs(trial.run.training.learning_rate - 0.3)}
             for trial in trials]
-    assert family.best_rates(Results(sweep, trials, rows)) == dict.fromkeys(family.MEMBERS["full"], 0.3)
+    assert family.best_rates(Results(sweep, trials, rows)) == dict.fromkeys(family.MEMBERS, 0.3)
 
 
 def test_iterations_follow_a_law_or_do_not():

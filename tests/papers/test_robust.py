@@ -7,62 +7,67 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from every_entry import verdicts
 
 from iclab import replace
 from iclab.models.gates import GateParams
-from iclab.papers.mamba.robust import checks
-from iclab.papers.mamba.robustness import Robustness, references, rule_errors
+from iclab.papers.mamba import robust
+from iclab.papers.mamba.robustness import FLOOR, Robustness, attacks, bayes_errors, by_rule
 from iclab.papers.mamba.settings import FRACTIONS, attacked_prompts, training_prompts
+from iclab.probes import model_errors
 from iclab.theory.mamba import theorem2_conditions, tolerated_fraction_mamba
 from iclab.training.sgd import begin
 
 SEEDS = [0, 1, 2, 3]
 
 
+def errors_of(models):
+    return by_rule(model_errors(models, attacks(), count=4000, seeds=SEEDS))
+
+
 @pytest.fixture(scope="module")
 def linear_errors(trained_linear):
-    return rule_errors(trained_linear, SEEDS, 2000)
+    return errors_of(trained_linear)
 
 
-@pytest.fixture(scope="module")
-def allowed():
-    return references(1000)
+def measured(mamba, linear_errors):
+    return Robustness({"paper": {"mamba": errors_of(mamba), "linear": linear_errors}}, 4000)
 
 
-def judged(mamba, linear_errors, allowed):
-    floor, bayes = (np.array(values) for values in allowed)
-    errors = {"paper": {"mamba": rule_errors(mamba, SEEDS, 4000), "linear": linear_errors}}
-    return checks(Robustness(errors, floor, bayes, SEEDS, []))
+def judged(mamba, linear_errors):
+    return verdicts(robust.figure(measured(mamba, linear_errors)))
 
 
-def test_the_floor_is_the_number_of_the_spec(allowed):
-    assert allowed[0][FRACTIONS.index(0.8)] == pytest.approx(0.0058, abs=5e-5)
+def test_the_floor_is_the_number_of_the_spec():
+    assert FLOOR[FRACTIONS.index(0.8)] == pytest.approx(0.0058, abs=5e-5)
+    assert bayes_errors(1000)[FRACTIONS.index(0.8)] <= 0.02
 
 
-def test_a_trained_pair_is_not_failed(trained_mamba, linear_errors, allowed):
-    checked = judged(trained_mamba, linear_errors, allowed)
+def test_a_trained_pair_is_not_failed(trained_mamba, linear_errors):
     # Three thousand steps are fewer than the ten thousand of the claim: flip may be inconclusive, never failed.
-    assert "fails" not in [check.verdict for check in checked]
-    assert checked[-1].verdict == "holds"
+    verdict_of = judged(trained_mamba, linear_errors)
+    assert "fails" not in verdict_of
+    assert verdict_of[-1] == "holds"
+    sound = measured(trained_mamba, linear_errors)
+    assert set(verdicts(robust.at_the_floor(sound, robust.MAMBA)) + verdicts(robust.theorem4(sound))) == {"holds"}
 
 
-def test_an_untrained_mamba_fails(trained_mamba, linear_errors, allowed):
+def test_an_untrained_mamba_fails(trained_mamba, linear_errors):
     untrained = [dataclasses.replace(t, params=jax.tree.map(np.asarray, begin(t.run).params)) for t in trained_mamba]
-    assert judged(untrained, linear_errors, allowed)[0].verdict == "fails"
+    assert judged(untrained, linear_errors)[0] == "fails"
 
 
-def test_mamba_with_its_gate_at_one_fails(trained_mamba, linear_errors, allowed):
+def test_mamba_with_its_gate_at_one_fails(trained_mamba, linear_errors):
     def ungated(trained):
         run = replace(trained.run, model=replace(trained.run.model, member="linear"))
         gate = GateParams(np.zeros((0, 31), np.float32), np.zeros(0, np.float32))
         return dataclasses.replace(trained, run=run, params=(trained.params[0]._replace(gate=gate),))
 
-    checked = judged([ungated(t) for t in trained_mamba], linear_errors, allowed)
-    assert checked[0].verdict == "fails"
+    assert judged([ungated(t) for t in trained_mamba], linear_errors)[0] == "fails"
 
 
-def test_a_linear_transformer_that_does_not_break_fails_the_rule(trained_mamba, linear_errors, allowed):
-    assert judged(trained_mamba, 0.0 * linear_errors, allowed)[-1].verdict == "fails"
+def test_a_linear_transformer_that_does_not_break_fails_the_rule(trained_mamba, linear_errors):
+    assert judged(trained_mamba, 0.0 * linear_errors)[-1] == "fails"
 
 
 def test_the_conditions_say_that_the_claim_goes_beyond_theorem_2():
@@ -71,3 +76,8 @@ def test_the_conditions_say_that_the_claim_goes_beyond_theorem_2():
     assert all(c.met for c in theorem2_conditions(training_prompts(), attacked_prompts("flip", 0.5)))
     assert tolerated_fraction_mamba(training_prompts(), attacked_prompts("flip", 0.5)) == pytest.approx(0.6)
     assert not theorem2_conditions(training_prompts(), attacked_prompts("flip", 0.5, 0.5))[1].met
+
+
+def test_a_linear_transformer_that_breaks_early_fails_theorem_4(trained_mamba, linear_errors):
+    late = np.roll(linear_errors, 3, axis=2)  # the errors of 0.7 to 0.9 at 0 to 0.2
+    assert verdicts(robust.theorem4(measured(trained_mamba, late)))[0] == "fails"

@@ -62,7 +62,8 @@ def verdict_map(name: str, title: str, caption: str, x_label: str, x: Sequence[f
         for i, j in np.ndindex(values.shape):
             colour, word = MARKS[verdicts[i][j]]
             axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=colour, alpha=0.55, edgecolor="white", lw=1.5))
-            axis.text(j, i + 0.16, f"{values[i, j]:.2g}", ha="center", va="center", fontsize=8.5, color="#1a1a1a")
+            axis.text(j, i + 0.16, _two_digits(float(values[i, j])), ha="center", va="center", fontsize=8.5,
+                      color="#1a1a1a")
             axis.text(j, i - 0.22, word, ha="center", va="center", fontsize=7, color="#1a1a1a")
         axis.set(xlim=(-0.5, len(x) - 0.5), ylim=(-0.5, len(y) - 0.5), xlabel=x_label, ylabel=y_label)
         axis.set_xticks(range(len(x)), [f"{value:g}" for value in x])
@@ -71,3 +72,7 @@ def verdict_map(name: str, title: str, caption: str, x_label: str, x: Sequence[f
         plt.close(figure)
     rows = [(x[j], y[i], f"{values[i, j]:.6g}", verdicts[i][j]) for i, j in np.ndindex(values.shape)]
     return Plot(name, title, caption, text, to_csv(("x", "y", "mean", "verdict"), rows))
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2g}" if abs(value) >= 5e-5 else "0"

@@ -38,6 +38,8 @@ class Region:
     along: str = ""
     """The quantity that may decide, such as `L kappa_a' / kappa_a`; empty: the first axis."""
     quantity: Callable[[float, float], float] = lambda x, y: x
+    where: str = "inside the premises"
+    """Which settings `inside` admits, in words."""
 
     def checks(self) -> list[Check]:
         """The rule in every cell inside the premises."""
@@ -57,16 +59,16 @@ class Region:
         cells = [(self.quantity(self.x.values[j], self.y.values[i]), verdicts[i][j]) for i, j in self._cells()
                  if verdicts[i][j] != "outside"]
         if not cells:
-            return f"No setting tried for {self.x.name} and {self.y.name} meets the premises."
+            return f"No setting tried for {self.x.name} and {self.y.name} is {self.where}."
         count = sum(verdict == "holds" for _, verdict in cells)
         if count == len(cells):
-            return f"The rule holds in all {count} settings inside the premises."
+            return f"The rule holds in all {count} settings {self.where}."
         if count == 0:
-            return f"The rule holds in none of {len(cells)} settings inside the premises."
+            return f"The rule holds in none of {len(cells)} settings {self.where}."
         above, below = _threshold(cells), _threshold([(-value, verdict) for value, verdict in cells])
         (holds, fails), sign, sides = (above, 1, (">=", "<=")) if above[0] is not None else (below, -1, ("<=", ">="))
         if holds is None:
-            return (f"The rule holds in {count} of {len(cells)} settings inside the premises; no value of {name} "
+            return (f"The rule holds in {count} of {len(cells)} settings {self.where}; no value of {name} "
                     "separates them from the others.")
         rest = sum(verdict == "holds" and sign * value < holds for value, verdict in cells)
         text = f"The rule holds for {name} {sides[0]} {short(sign * holds)}"

@@ -1,66 +1,80 @@
 """Claim `mamba.robust`: Mamba stays at the floor up to outlier fraction 0.8, the linear Transformer fails past 1/2.
 
-Rule, written before the run. Mamba's largest excess over the floor at fractions up to 0.8 is at most 0.01 for each
-label rule; the linear Transformer's error at 0.6 under flip is above 0.4. Fraction 0.8 lies outside theorem 2 (c); the
-conditions say so. Same runs as figure 2.
+Rules, written before the run, for the models of figure 2. Figure: Mamba's largest excess over the floor at fractions up
+to 0.8 is at most 0.01 for each label rule; the linear Transformer's error at 0.6 under flip is above 0.4. Theorem 2:
+the same excess at the fractions below its bound of 0.6. Theorem 4: the linear Transformer's error is at most 0.1, the
+accuracy for which its premises are computed, at the fractions up to 0.3, for which 20 examples are enough by (d). Ours:
+the excess under flip with test outliers only as large as in training. Cost: the runs of figure 2, no others.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from iclab.core.identity import to_json
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.mamba.robustness import SIZES, Robustness, measure
-from iclab.papers.mamba.settings import FRACTIONS, RULES, attacked_prompts, one_layer_run, training_prompts
-from iclab.probes import UNIT, seed_interval
-from iclab.theory.mamba import theorem2_conditions
+from iclab.lab.claims import Check, worst
+from iclab.lab.entries import Entry, Findings, Note, Part
+from iclab.lab.laboratory import Lab
+from iclab.papers.mamba.robustness import Robustness, measure
+from iclab.papers.mamba.settings import FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
 
-EXCESS_ALLOWED = 0.01
-LINEAR_BROKEN = 0.4
-STATEMENT = ("With large enough test outliers one-layer Mamba's error stays at the information floor as the outlier "
-             "fraction nears 0.8, whatever the poisoned labels; the linear Transformer fails past 1/2 under flip.")
+EXCESS_ALLOWED, LINEAR_BROKEN, ACCURACY = 0.01, 0.4, 0.1
+FIGURE, MAMBA, LINEAR = (tuple(f for f in FRACTIONS if f <= largest) for largest in (0.8, 0.5, 0.3))
+"""Outlier fractions of the figure, and those inside the premises of theorems 2 and 4."""
 
 
-def checks(result: Robustness) -> list[Check]:
-    """The rule above, on measured errors."""
-    upto = FRACTIONS.index(0.8) + 1
-    judged = []
-    for index, rule in enumerate(RULES):
-        excess = result.errors["paper"]["mamba"][:, index, :upto] - result.floor[:upto]
-        worst = int(np.argmax(excess.mean(axis=0)))
-        judged.append(Check.of(f"Mamba, {rule}: largest excess over the floor up to 0.8 (at {FRACTIONS[worst]:g})",
-                               seed_interval(excess[:, worst]), "<=", EXCESS_ALLOWED))
-    linear = seed_interval(result.at("paper", "linear", "flip", 0.6), within=UNIT)
-    return [*judged, Check.of("linear Transformer, flip: error at 0.6", linear, ">", LINEAR_BROKEN)]
+def at_the_floor(result: Robustness, fractions: Sequence[float], rules: Sequence[str] = RULES, variant: str = "paper"
+                 ) -> list[Check]:
+    """Mamba's largest excess over the floor, by label rule."""
+    return [worst(f"Mamba, {rule}: largest excess over the floor up to {fractions[-1]:g} (at {{}})",
+                  [(f"{f:g}", result.excess(variant, "mamba", rule, f)) for f in fractions], "<=", EXCESS_ALLOWED)
+            for rule in rules]
 
 
-def run(lab: Lab) -> Outcome:
-    """Judge the claim."""
+def figure(result: Robustness) -> list[Check]:
+    """What figure 2 shows of both models."""
+    return [*at_the_floor(result, FIGURE), Check("linear Transformer, flip: error at 0.6", result.error(
+        "paper", "linear", "flip", 0.6), ">", LINEAR_BROKEN)]
+
+
+def theorem4(result: Robustness) -> list[Check]:
+    """The linear Transformer where its theorem covers it."""
+    return [worst(f"linear Transformer, {rule}: largest error up to {LINEAR[-1]:g} (at {{}})",
+                  [(f"{f:g}", result.error("paper", "linear", rule, f)) for f in LINEAR], "<=", ACCURACY)
+            for rule in RULES]
+
+
+def run(lab: Lab) -> Findings:
+    """Measure as for figure 2."""
     result = measure(lab)
-    size = SIZES[lab.scale]
-    test = attacked_prompts("flip", 0.8)
-    same_scale = seed_interval(result.at("same_scale", "mamba", "flip", 0.8), within=UNIT)
-    claim = Claim(
-        id="mamba.robust", statement=STATEMENT, place="li2025mamba, figure 2, theorems 1-4",
-        checks=checks(result), conditions=theorem2_conditions(training_prompts(), test),
-        settings={"training": to_json(one_layer_run("mamba", size.steps)), "test": to_json(test),
-                  "prompts": size.prompts},
-        seeds=result.seeds, runs=result.runs, scale=lab.scale,
-        notes=[f"Not judged: with kappa_a' = kappa_a Mamba's error at 0.8 under flip is {same_scale.mean:.3f} "
-               f"[{same_scale.low:.3f}, {same_scale.high:.3f}]; the claim needs larger test outliers.",
-               "A perfect filter that broke ties by whatever flipped labels get through would err at twice the floor "
-               "(an excess of 0.0058) at 0.8 under flip."])
-    worst = max(claim.checks[:-1], key=lambda check: check.measured)
-    return Outcome(
-        shown="Each check, its measured value with a 95 % interval over seeds, and the threshold it had to meet.",
-        paper="Mamba tolerates outlier fractions close to 1, the linear Transformer only those below 1/2.",
-        measured=f"Verdict: {claim.verdict}. Mamba's largest excess over the floor is {worst.measured:.4f} "
-                 f"(allowed {EXCESS_ALLOWED}); the linear Transformer's error at 0.6 under flip is "
-                 f"{claim.checks[-1].measured:.3f} (needs > {LINEAR_BROKEN}).",
-        claim=claim, seeds=result.seeds, settings=claim.settings)
+    runs = {member: one_layer_run(member, SIZES[lab.scale].steps) for member in ("mamba", "linear")}
+
+    def specs(member: str, fractions: Sequence[float]) -> list:
+        return [(runs[member], attacked_prompts(rule, f)) for rule in RULES for f in fractions]
+
+    same = result.error("same_scale", "mamba", "flip", 0.8).value
+    return Findings(
+        shown="Each check, its measured value with an interval over seeds, and the threshold it had to meet; the "
+              "curves are those of figure 2.",
+        measured=result, numbers="At outlier fraction 0.8 Mamba's error is " + ", ".join(
+            f"{result.error('paper', 'mamba', rule, 0.8).value:.4f} ({rule})" for rule in RULES)
+        + f"; with kappa_a' = kappa_a it is {same:.3f} under flip.",
+        specs={"theorem 2": specs("mamba", MAMBA), "theorem 4": specs("linear", LINEAR)})
 
 
-ENTRY = Entry("mamba.robust", "claim", "Mamba stays at the floor up to 0.8, the linear Transformer breaks at 1/2",
-              "li2025mamba, figure 2, theorems 1-4", run)
+ENTRY = Entry(
+    "mamba.robust", "Mamba stays at the floor up to 0.8, the linear Transformer breaks at 1/2",
+    "li2025mamba, figure 2, theorems 2, 4", run,
+    says="Mamba tolerates outlier fractions close to 1, the linear Transformer only those below 1/2.",
+    sizes=SIZES, parts=(
+        Part("theorem", "theorem 2", "Mamba's error is small at outlier fractions below min(1, p_a l_tr / l_ts).",
+             lambda result: at_the_floor(result, MAMBA), theory=("Theorem 2",)),
+        Part("theorem", "theorem 4", "The linear Transformer's error is small at outlier fractions below 1/2, given "
+             "enough examples.", theorem4, theory=("Theorem 4",), accuracy=ACCURACY),
+        Part("figure", "figure 2", "Mamba's error stays small as the outlier fraction nears 0.8, under all three label "
+             "rules; the linear Transformer's is large beyond 1/2.", figure),
+        Part("ours", "the training scale", "With kappa_a' = kappa_a Mamba stays at the floor up to 0.8 "
+             "under flip.", lambda result: at_the_floor(result, FIGURE, RULES[:1], "same_scale"))),
+    notes=(Note("2026-11-18", "The paper gives no kappa_a' for figure 2; here it is 3 kappa_a. Fraction 0.8 lies "
+                "beyond p_a = 0.6, outside theorem 2 (c)."),
+           Note("2026-11-18", "A perfect filter that broke ties by whatever flipped labels get through would err at "
+                "twice the floor (an excess of 0.0058) at 0.8 under flip.")))

@@ -24,12 +24,17 @@ RULES = ("flip", "target", "random")
 TEST_MIXTURES = ((0.7, 0.6, -0.4), (0.4, 0.7, -0.6), (-0.7, 0.5, 0.5))
 LEARNING_RATES = {"mamba": 1.0, "linear": 0.1}
 
-
 SIZES = {"tiny": Size(seeds=2, steps=600, prompts=1_000), "quick": Size(seeds=4, steps=2_000, prompts=2_000),
          "full": Size(seeds=8, steps=10_000, prompts=20_000)}
 """Sizes for the one-layer models of figure 2, which most entries reuse."""
 FEW_TASKS_STEPS = {"tiny": 600, "quick": 2_000, "full": 4_000}
 """Steps of the one-layer models trained on a subset of the tasks."""
+
+
+def sizes(**fields: tuple[Any, Any, Any]) -> dict[str, Size]:
+    """`SIZES` with these fields, each with its values at the scales tiny, quick and full."""
+    return {scale: Size(**(vars(size) | {name: values[i] for name, values in fields.items()}))
+            for i, (scale, size) in enumerate(SIZES.items())}
 
 
 def training_prompts(shifts: int = 5, **changes: Any) -> Classification:

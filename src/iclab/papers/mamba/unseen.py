@@ -8,6 +8,8 @@ Cost: no extra training, 2 million test prompts, about 5 s.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
 
@@ -17,19 +19,24 @@ from iclab.lab.entries import Entry, Findings, Part
 from iclab.lab.estimates import Rate
 from iclab.lab.laboratory import Lab
 from iclab.lab.regions import Axis, Region
-from iclab.papers.mamba.settings import SIZES, TEST_MIXTURES, attacked_prompts
+from iclab.papers.mamba.settings import TEST_MIXTURES, attacked_prompts, sizes
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.probes import UNIT, information_floor
 from iclab.prompts.classification import Classification
 from iclab.prompts.patterns import Matrix
 
-FRACTION, EXCESS_ALLOWED, PROMPTS = 0.5, 0.01, 4_000
+FRACTION, EXCESS_ALLOWED = 0.5, 0.01
 FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 SUMS = (-0.5, 0.1, 0.15, 0.3, 0.6, 0.9, 1.2, 1.7)
 FLOOR = information_floor(attacked_prompts("flip", FRACTION))
 
-Errors = dict[str, Float[np.ndarray, "seeds rows factors"]]
-"""Of the paper's directions and by coefficient sum, at every scale."""
+
+class Errors(NamedTuple):
+    """Errors at every scale."""
+
+    directions: Float[np.ndarray, "seeds directions factors"]
+    sums: Float[np.ndarray, "seeds sums factors"]
+    prompts: int
 
 
 def directions(total: float) -> Matrix:
@@ -42,14 +49,21 @@ def directions(total: float) -> Matrix:
 
 def tests() -> dict[str, list[Classification]]:
     """Tests by row, then factor."""
-    mixtures = {"directions": [(row,) * 3 for row in TEST_MIXTURES], "sums": [directions(total) for total in SUMS]}
+    mixtures: dict[str, list[Matrix]] = {"directions": [(row,) * 3 for row in TEST_MIXTURES],
+                                         "sums": [directions(total) for total in SUMS]}
     return {name: [attacked_prompts("flip", FRACTION, factor, outlier_mixtures=rows) for rows in of for factor in
                    FACTORS] for name, of in mixtures.items()}
 
 
+def by_factor(errors: Float[np.ndarray, "seeds tests"]) -> Float[np.ndarray, "seeds rows factors"]:
+    """Errors on one list of `tests`."""
+    return errors.reshape(len(errors), -1, len(FACTORS))
+
+
 def worst_direction(errors: Errors, factors: tuple[float, ...], name: str) -> Check:
     """The largest excess of one of the paper's directions at these scales."""
-    at = [(f"v{i + 1}' at {factor:g} kappa_a", Rate(errors["directions"][:, i, FACTORS.index(factor)], PROMPTS, FLOOR))
+    at = [(f"v{i + 1}' at {factor:g} kappa_a", Rate(errors.directions[:, i, FACTORS.index(factor)],
+                                                       errors.prompts, FLOOR))
           for i in range(len(TEST_MIXTURES)) for factor in factors]
     return worst(f"{name} ({{}})", at, "<=", EXCESS_ALLOWED)
 
@@ -66,7 +80,7 @@ def larger(errors: Errors) -> list[Check]:
 
 def region(errors: Errors) -> Region:
     """The map over coefficient sum and scale."""
-    estimates = [[Rate(errors["sums"][:, i, j], PROMPTS, FLOOR) for j in range(len(FACTORS))]
+    estimates = [[Rate(errors.sums[:, i, j], errors.prompts, FLOOR) for j in range(len(FACTORS))]
                  for i in range(len(SUMS))]
     return Region("excess over the floor", Axis("kappa_a' / kappa_a", FACTORS), Axis("coefficient sum L", SUMS),
                   estimates, "<=", EXCESS_ALLOWED, lambda factor, total: factor >= 1 and total > 0,
@@ -76,9 +90,9 @@ def region(errors: Errors) -> Region:
 def run(lab: Lab) -> Findings:
     """Measure every direction, sum and scale."""
     models, specs = one_layer_models(lab, "mamba"), tests()
-    errors = {name: lab.errors(models, of, PROMPTS).reshape(len(models), -1, len(FACTORS))
-              for name, of in specs.items()}
-    curves = [Curve(f"v{i + 1}', sum {sum(row):.1f}", errors["directions"][:, i])
+    errors = Errors(by_factor(lab.errors(models, specs["directions"])), by_factor(lab.errors(models, specs["sums"])),
+                    lab.size.prompts)
+    curves = [Curve(f"v{i + 1}', sum {sum(row):.1f}", errors.directions[:, i])
               for i, row in enumerate(TEST_MIXTURES)]
     plot = curve_figure("mamba.unseen", "The paper's three directions", "Outlier fraction 0.5, flip.",
                         [Panel("", FACTORS, curves, floor=[FLOOR] * len(FACTORS))], "kappa_a' / kappa_a", "error",
@@ -96,7 +110,7 @@ ENTRY = Entry(
     "mamba.unseen", "Unseen outliers: which directions and sizes are filtered", "li2025mamba, theorem 2 (a), (b)", run,
     says="Mamba filters unseen outliers that are combinations of the training ones with a positive coefficient sum and "
          "at least as large.",
-    sizes=SIZES, parts=(
+    sizes=sizes(prompts=(500, 2_000, 4_000)), parts=(
         Part("theorem", "theorem 2 (a), (b)", "Outliers from the training scale on are filtered, whatever their "
              "direction.", theorem, theory=("Theorem 2",)),
         Part("ours", "three times the training scale", "Outliers three times as large are filtered.", larger),
