@@ -20,7 +20,8 @@ def run_entry(entry: Entry, lab: Lab) -> Outcome:
     settings = _settings(findings, lab)
     claim, measured = None, findings.numbers
     if entry.parts:
-        parts = [judge_part(entry.paper, part, findings.measured, findings.specs_at(part.place)) for part in entry.parts]
+        parts = [judge_part(entry.paper, part, findings.measured, findings.specs_at(part.place))
+                 for part in entry.parts]
         notes = [f"{note.date}: {note.text}" for note in entry.notes]
         claim = Claim(entry.id, entry.says, parts, settings, seeds, sorted(lab.runs), lab.scale, notes=notes)
         measured = " ".join([*(part.sentence for part in parts), findings.numbers]).strip()
@@ -47,5 +48,5 @@ def _settings(findings: Findings, lab: Lab) -> dict[str, Any]:
     described: dict[str, Any] = {} if first is None else {"run": to_json(first[0]), "test": to_json(first[1])}
     size = lab.entry.sizes.get(lab.scale) if lab.entry else None
     if size is not None:
-        described["size"] = to_json({name: value for name, value in vars(size).items()})
+        described["size"] = to_json(vars(size))
     return described | {name: to_json(value) for name, value in findings.settings.items()}
