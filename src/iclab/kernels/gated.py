@@ -21,10 +21,11 @@ import numpy as np
 
 from iclab.kernels.answers import loss_and_slope
 from iclab.kernels.arithmetic import exp, log_between_1_and_2
-from iclab.kernels.compiling import kernel, reordered
+from iclab.kernels.compiling import inlined, kernel, reordered
 from iclab.kernels.gated_arrays import GatedModel, GatedWeights
 from iclab.kernels.products import move, product, product_transposed, transpose
-from iclab.kernels.tokens import draw_tokens
+from iclab.kernels.tokens import along, draw_tokens
+from iclab.kernels.vectors import LANES, choose, fill, first_of, lanes, load, products_behind, store, total
 from iclab.models.gates import MEMBERS
 
 LINEAR, MAMBA, RETNET, GATED_RETENTION, MAMBA2, MAMBA2_STEP = (
@@ -34,12 +35,10 @@ LINEAR, MAMBA, RETNET, GATED_RETENTION, MAMBA2, MAMBA2_STEP = (
 @reordered
 def gates(member, retention, temperature, a, w, tokens, scratch):
     """Decay and intake of every token, and their slopes along the logit (Mamba's follow from the gate itself)."""
-    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, _ = tokens
     decay, intake, decay_slope, intake_slope = (scratch.decay, scratch.intake, scratch.decay_slope,
                                                 scratch.intake_slope)
-    real = c_label.dtype.type
+    real, n = w.dtype.type, tokens.c_label.shape[0]
     one = real(1.0)
-    n = c_label.shape[0]
     if member in (LINEAR, RETNET):
         for c in range(n):
             decay[c] = one if member == LINEAR else retention
@@ -47,10 +46,8 @@ def gates(member, retention, temperature, a, w, tokens, scratch):
             decay_slope[c] = real(0.0)
             intake_slope[c] = real(0.0)
         return
-    w_label = w[scratch.A.shape[0] - 1]
-    for c in range(n):
-        decay[c] = (c_pattern[c] * w[pattern[c]] + c_irrelevant[c] * w[irrelevant[c]]
-                    + c_outlier[c] * w[outlier[c]] + c_label[c] * w_label)
+    for c in range(0, n, LANES):
+        store(decay, c, along(tokens, c, w, 0, scratch.A.shape[0]))
     if member == MAMBA:
         for c in range(n):
             e = exp(-decay[c])
@@ -105,39 +102,34 @@ def make_tables(weights, dictionary, scratch):
 @reordered
 def read(member, model, weights, dictionary, tokens, scratch, batch):
     """The output of every prompt, and what led to it."""
-    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
-    scores, outputs = batch.scores, batch.outputs
-    decay, intake, reach, U, A = scratch.decay, scratch.intake, batch.reach, scratch.U, scratch.A
-    real = c_label.dtype.type
     make_tables(weights, dictionary, scratch)
     gates(member, model.retention, model.temperature, weights.a[0], scratch.w, tokens, scratch)
-    B, D = label.shape[0], A.shape[0]
-    T = c_label.shape[0] // B
-    for b in range(B):
-        q = b * T + T - 1
-        j, k, c_j, c_k = pattern[q], irrelevant[q], c_pattern[q], c_irrelevant[q]
-        for i in range(D):
-            U[b * D + i] = c_j * A[j, i] + c_k * A[k, i]
-    for b in range(B):
-        o, u = b * T, U[b * D:b * D + D]
-        u_label = u[D - 1]
-        for t in range(T):
-            c = np.uint64(o + t)  # an index that may be negative would be checked
-            scores[c] = (c_pattern[c] * u[pattern[c]] + c_irrelevant[c] * u[irrelevant[c]]
-                         + c_outlier[c] * u[outlier[c]] + c_label[c] * u_label)
-    for b in range(B):
-        o, running = b * T, real(1.0)
-        for t in range(T - 1, -1, -1):
-            reach[o + t] = running
-            running *= decay[o + t]
-    for b in range(B):
-        o, output = b * T, real(0.0)
-        for t in range(T):
-            output += reach[o + t] * c_label[o + t] * intake[o + t] * scores[o + t]
-        outputs[b] = output * model.gain
+    for b in range(tokens.label.shape[0]):
+        batch.outputs[b] = model.gain * read_prompt(b, tokens, scratch, batch)
 
 
-@reordered
+@inlined
+def read_prompt(b, tokens, scratch, batch):
+    """F / g of prompt b. What is written behind its last token belongs to the next prompt, which is read later."""
+    decay, intake, u, A = scratch.decay, scratch.intake, scratch.u, scratch.A
+    real, D, T = u.dtype.type, A.shape[0], tokens.c_label.shape[0] // tokens.label.shape[0]
+    q = b * T + T - 1
+    row, other, c_row, c_other = tokens.pattern[q], tokens.irrelevant[q], tokens.c_pattern[q], tokens.c_irrelevant[q]
+    for i in range(0, D, LANES):
+        store(u, i, load(A, row * D + i) * c_row + load(A, other * D + i) * c_other)
+    behind, output = real(1.0), fill(real(0.0))
+    for first in range((T - 1) // LANES * LANES, -1, -LANES):
+        c, mine = b * T + first, lanes() < T - first
+        d, t = choose(mine, load(decay, c), real(1.0)), along(tokens, c, u, 0, D)
+        r = products_behind(d) * behind
+        behind = first_of(r * d)
+        store(batch.scores, c, t)
+        store(batch.reach, c, r)
+        output = output + choose(mine, load(tokens.c_label, c) * load(intake, c) * r * t, real(0.0))
+    return total(output)
+
+
+@inlined
 def add_gradient(slope, b, member, tokens, scratch, batch):
     """Add the gradient of prompt b, whose loss has this slope along the label channel; returns dF/da."""
     pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens

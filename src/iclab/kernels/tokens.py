@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Float, Int, UInt32
 
 from iclab.kernels.arithmetic import choice, threefry, uniform16, uniform23
-from iclab.kernels.compiling import compiled, kernel
+from iclab.kernels.compiling import compiled, inlined, kernel
+from iclab.kernels.vectors import LANES, WIDEST, gathered, load, pick, roomy
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS
 from iclab.prompts.randomness import CELL_COUNTER
 from iclab.prompts.tasks import tasks_code
@@ -76,16 +77,30 @@ class DrawScratch(NamedTuple):
 def empty_tokens(batch: int, tokens: int, real: Any) -> tuple[Tokens, DrawScratch]:
     """Memory for a batch, and for drawing it."""
     def whole() -> Any:
-        return np.zeros(batch * tokens, np.int32)
+        return roomy(batch * tokens, np.int32)
 
     def number() -> Any:
-        return np.zeros(batch * tokens, real)
+        return roomy(batch * tokens, real)
 
     def word() -> Any:
-        return np.zeros(batch * tokens, np.uint32)
+        return roomy(batch * tokens, np.uint32)
 
     return (Tokens(whole(), whole(), whole(), number(), number(), number(), number(), np.zeros(batch, real)),
             DrawScratch(word(), word(), word(), word(), np.zeros(batch, np.int32), np.zeros(batch, np.int32), number()))
+
+
+@inlined
+def along(tokens, c, table, at, D):
+    """The products of `LANES` tokens, from token c on, with a vector over the dictionary, D numbers of a table from
+    `at` on."""
+    i, j, k = load(tokens.pattern, c), load(tokens.irrelevant, c), load(tokens.outlier, c)
+    if D <= WIDEST and table.itemsize == 4:
+        parts = load(table, at), load(table, at + LANES)
+        t_i, t_j, t_k = pick(parts, i), pick(parts, j), pick(parts, k)
+    else:
+        t_i, t_j, t_k = gathered(table, at, i), gathered(table, at, j), gathered(table, at, k)
+    return (load(tokens.c_pattern, c) * t_i + load(tokens.c_irrelevant, c) * t_j + load(tokens.c_outlier, c) * t_k
+            + load(tokens.c_label, c) * table[at + D - 1])
 
 
 def draw_of(prompts: Any, norm: float, real: Any) -> Draw:
