@@ -26,6 +26,8 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 from iclab.kernels.compiling import SETTINGS
 
 LANES = 16
+LINE = 64
+"""Bytes of a line of the cache."""
 
 
 def _piece() -> int:
@@ -40,8 +42,10 @@ WIDEST = 2 * LANES if PIECE else 0
 
 
 def roomy(count: int, real: Any) -> np.ndarray:
-    """Zeros, with room for a vector behind them."""
-    return np.zeros(count + LANES, real)[:count]
+    """Zeros, with room for a vector behind them, that begin where a line of the processor's cache begins."""
+    memory = np.zeros(count + 2 * LANES, real)
+    begin = -memory.ctypes.data % LINE // memory.itemsize
+    return memory[begin:begin + count]
 
 
 class Vector(types.Type):
@@ -173,16 +177,19 @@ def choose(typing, condition, first, second):
 
 
 @intrinsic
-def as_numbers(typing, real, vector):
-    """Whole numbers below 2^31 as floating-point numbers of type `real`."""
-    return Vector(real.dtype)(real, vector), lambda context, builder, sig, args: builder.sitofp(
+def as_numbers(typing, real, whole):
+    """Whole numbers below 2^31, or one of them, as floating-point numbers of type `real`."""
+    result = Vector(real.dtype) if isinstance(whole, Vector) else real.dtype
+    return result(real, whole), lambda context, builder, sig, args: builder.sitofp(
         args[1], context.get_value_type(sig.return_type))
 
 
 @intrinsic
-def as_whole(typing, vector):
-    """Words below 2^31 as signed whole numbers."""
-    return Vector(types.int32)(vector), lambda context, builder, sig, args: args[0]
+def as_whole(typing, whole):
+    """Words below 2^31, or one of them, as signed whole numbers of 32 bits."""
+    if isinstance(whole, Vector):
+        return Vector(types.int32)(whole), lambda context, builder, sig, args: args[0]
+    return types.int32(whole), lambda context, builder, sig, args: context.cast(builder, args[0], whole, types.int32)
 
 
 @intrinsic
