@@ -46,8 +46,9 @@ def gates(member, retention, temperature, a, w, tokens, scratch):
             decay_slope[c] = real(0.0)
             intake_slope[c] = real(0.0)
         return
+    two = load(w, 0), load(w, LANES)
     for c in range(0, n, LANES):
-        store(decay, c, along(tokens, c, w, 0, scratch.A.shape[0]))
+        store(decay, c, along(tokens, c, w, two, scratch.A.shape[0]))
     if member == MAMBA:
         for c in range(n):
             e = exp(-decay[c])
@@ -109,18 +110,28 @@ def read(member, model, weights, dictionary, tokens, scratch, batch):
 
 
 @inlined
+def query_row(A, tokens, q, i):
+    """Entries i to i + `LANES` of U, for the query that is token q."""
+    D = A.shape[0]
+    return (load(A, tokens.pattern[q] * D + i) * tokens.c_pattern[q]
+            + load(A, tokens.irrelevant[q] * D + i) * tokens.c_irrelevant[q])
+
+
+@inlined
 def read_prompt(b, tokens, scratch, batch):
     """F / g of prompt b. What is written behind its last token belongs to the next prompt, which is read later."""
     decay, intake, u, A = scratch.decay, scratch.intake, scratch.u, scratch.A
     real, D, T = u.dtype.type, A.shape[0], tokens.c_label.shape[0] // tokens.label.shape[0]
     q = b * T + T - 1
-    row, other, c_row, c_other = tokens.pattern[q], tokens.irrelevant[q], tokens.c_pattern[q], tokens.c_irrelevant[q]
-    for i in range(0, D, LANES):
-        store(u, i, load(A, row * D + i) * c_row + load(A, other * D + i) * c_other)
+    two = query_row(A, tokens, q, 0), query_row(A, tokens, q, LANES)
+    store(u, 0, two[0])
+    store(u, LANES, two[1])
+    for i in range(2 * LANES, D, LANES):
+        store(u, i, query_row(A, tokens, q, i))
     behind, output = real(1.0), fill(real(0.0))
     for first in range((T - 1) // LANES * LANES, -1, -LANES):
         c, mine = b * T + first, lanes() < T - first
-        d, t = choose(mine, load(decay, c), real(1.0)), along(tokens, c, u, 0, D)
+        d, t = choose(mine, load(decay, c), real(1.0)), along(tokens, c, u, two, D)
         r = products_behind(d) * behind
         behind = first_of(r * d)
         store(batch.scores, c, t)
@@ -139,14 +150,14 @@ def add_gradient(slope, b, member, tokens, scratch, batch):
     D, T = dA.shape[0], c_label.shape[0] // label.shape[0]
     begin, q = b * T, b * T + T - 1
     z = scratch.z
-    for i in range(D):
-        z[i] = real(0.0)
+    for n in range(D):
+        z[n] = real(0.0)
     gated = member not in (LINEAR, RETNET)
     before, z_label, w_label, rate_slope = real(0.0), real(0.0), real(0.0), real(0.0)
     # One loop over the tokens: several short ones would wait for each other's stores.
     for t in range(T):
-        c = np.uint64(begin + t)
-        i, j, k = pattern[c], irrelevant[c], outlier[c]
+        c = np.uint64(begin + t)  # an index that may be negative would be checked
+        i, j, k = np.uint64(pattern[c]), np.uint64(irrelevant[c]), np.uint64(outlier[c])
         weight = slope * c_label[c] * reach[c]
         share, term = weight * intake[c], weight * scores[c]
         z[i] += share * c_pattern[c]
@@ -167,11 +178,10 @@ def add_gradient(slope, b, member, tokens, scratch, batch):
             w_label += e * c_label[c]
     z[D - 1] += z_label
     dw[D - 1] += w_label
-    i, k, c_i, c_k = pattern[q], irrelevant[q], c_pattern[q], c_irrelevant[q]
-    for j in range(D):
-        dA[i, j] += c_i * z[j]
-    for j in range(D):
-        dA[k, j] += c_k * z[j]
+    for n in range(D):
+        dA[pattern[q], n] += c_pattern[q] * z[n]
+    for n in range(D):
+        dA[irrelevant[q], n] += c_irrelevant[q] * z[n]
     return rate_slope
 
 

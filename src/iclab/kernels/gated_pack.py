@@ -79,7 +79,8 @@ class GatedPack(DictionaryPack):
     def _memory(self) -> tuple[GatedScratch, GatedBatch]:
         zeros, D, batch, n, rows = (self.zeros, self.entries, self.batch, self.batch * self.tokens,
                                     self.weights.W_B.shape[1])
-        per_token = [roomy(n, self.real) for _ in range(6)]
-        scratch = GatedScratch(zeros(rows, D), zeros(rows, D), roomy(D, self.real), zeros(D, D), zeros(D, D),
-                               zeros(D, D), zeros(D), zeros(D), zeros(rows, D), roomy(D, self.real), *per_token[:4])
-        return scratch, GatedBatch(*per_token[4:], zeros(batch))
+        decay, intake, decay_slope, intake_slope, scores, reach = (roomy(n, self.real) for _ in range(6))
+        scratch = GatedScratch(zeros(rows, D), zeros(rows, D), roomy(D, self.real),
+                               roomy(D * D, self.real).reshape(D, D), zeros(D, D), zeros(D, D), zeros(D), zeros(D),
+                               zeros(rows, D), roomy(D, self.real), decay, intake, decay_slope, intake_slope)
+        return scratch, GatedBatch(scores, reach, zeros(batch))

@@ -16,7 +16,8 @@ from jaxtyping import Float, Int, UInt32
 
 from iclab.kernels.arithmetic import choice, threefry, uniform16, uniform23
 from iclab.kernels.compiling import compiled, inlined, kernel
-from iclab.kernels.vectors import LANES, WIDEST, choose, fill, gathered, lanes, load, pick, roomy, store
+from iclab.kernels.lookups import WIDEST, gathered, pick
+from iclab.kernels.vectors import LANES, choose, fill, lanes, load, roomy, store
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS
 from iclab.prompts.randomness import CELL_COUNTER
 from iclab.prompts.tasks import tasks_code
@@ -91,17 +92,16 @@ def empty_tokens(batch: int, tokens: int, real: Any) -> tuple[Tokens, DrawScratc
 
 
 @inlined
-def along(tokens, c, table, at, D):
-    """The products of `LANES` tokens, from token c on, with a vector over the dictionary, D numbers of a table from
-    `at` on."""
+def along(tokens, c, table, two, D):
+    """The products of `LANES` tokens, from token c on, with a vector over the dictionary: D numbers that a table holds
+    or, if D is at most `WIDEST`, two vectors."""
     i, j, k = load(tokens.pattern, c), load(tokens.irrelevant, c), load(tokens.outlier, c)
     if D <= WIDEST and table.itemsize == 4:
-        parts = load(table, at), load(table, at + LANES)
-        t_i, t_j, t_k = pick(parts, i), pick(parts, j), pick(parts, k)
+        t_i, t_j, t_k = pick(two, i), pick(two, j), pick(two, k)
     else:
-        t_i, t_j, t_k = gathered(table, at, i), gathered(table, at, j), gathered(table, at, k)
+        t_i, t_j, t_k = gathered(table, i), gathered(table, j), gathered(table, k)
     return (load(tokens.c_pattern, c) * t_i + load(tokens.c_irrelevant, c) * t_j + load(tokens.c_outlier, c) * t_k
-            + load(tokens.c_label, c) * table[at + D - 1])
+            + load(tokens.c_label, c) * table[D - 1])
 
 
 def draw_of(prompts: Any, norm: float, real: Any) -> Draw:

@@ -3,8 +3,7 @@
 Numba's loops over several arrays are vectorised behind tests that the arrays do not overlap, and finish their last few
 entries one by one; over the twenty tokens of a prompt both cost more than the work. Here code says itself what is done
 side by side: `load` and `store` move `LANES` entries of an array, operators work on them lane by lane and take a number
-for one operand, and `pick` looks up numbers in a small table without going to memory. All of it is plain LLVM, which
-fits it to any processor; only how `pick` is cut depends on the processor.
+for one operand. All of it is plain LLVM, which fits it to any processor.
 
 A load or a store may reach beyond the end of an array: `roomy` makes arrays that have room there.
 """
@@ -18,27 +17,12 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.codegen import get_host_cpu_features
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
-
-from iclab.kernels.compiling import SETTINGS
 
 LANES = 16
 LINE = 64
 """Bytes of a line of the cache."""
-
-
-def _piece() -> int:
-    """Numbers that one instruction of this processor rearranges; 0 where LLVM knows none."""
-    features = (SETTINGS.CPU_FEATURES or get_host_cpu_features()).split(",")
-    return 16 if "+avx512f" in features else 8 if "+avx2" in features else 0
-
-
-PIECE = _piece()
-WIDEST = 2 * LANES if PIECE else 0
-"""Entries of a table, in single precision, that `pick` finds faster than loads from memory."""
 
 
 def roomy(count: int, real: Any) -> np.ndarray:
@@ -63,7 +47,13 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, ir.VectorType(one, LANES))
 
 
-def _numbers(values: Any) -> ir.Constant:
+def written_out(function: Callable[..., Any]) -> Any:
+    """A function of compiled code, given by its type and its instructions."""
+    return intrinsic(function)
+
+
+def numbers(values: Any) -> ir.Constant:
+    """Whole numbers of 32 bits, side by side."""
     values = list(values)
     return ir.Constant(ir.VectorType(ir.IntType(32), len(values)), values)
 
@@ -71,7 +61,7 @@ def _numbers(values: Any) -> ir.Constant:
 def _filled(context: Any, builder: Any, kind: Any, number: Any) -> Any:
     """A vector that has this number in all lanes."""
     none = ir.Constant(context.get_value_type(kind), ir.Undefined)
-    return builder.shuffle_vector(builder.insert_element(none, number, ir.IntType(32)(0)), none, _numbers([0] * LANES))
+    return builder.shuffle_vector(builder.insert_element(none, number, ir.IntType(32)(0)), none, numbers([0] * LANES))
 
 
 def _operands(context: Any, builder: Any, kinds: Any, values: Any) -> tuple[Any, list[Any]]:
@@ -110,7 +100,7 @@ def _arithmetic(whole: str, real: str) -> Callable[[Any, Any, Any, Any], Any]:
 def _comparison(sign: str) -> Callable[[Any, Any, Any, Any], Any]:
     def build(builder: Any, dtype: Any, left: Any, right: Any) -> Any:
         if isinstance(dtype, types.Float):
-            return builder.fcmp_ordered(sign, left, right)
+            return (builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered)(sign, left, right)
         return (builder.icmp_signed if dtype.signed else builder.icmp_unsigned)(sign, left, right)
 
     return build
@@ -118,20 +108,19 @@ def _comparison(sign: str) -> Callable[[Any, Any, Any, Any], Any]:
 
 for _function, _whole, _real in ((operator.add, "add", "fadd"), (operator.sub, "sub", "fsub"),
                                  (operator.mul, "mul", "fmul"), (operator.and_, "and_", ""),
-                                 (operator.or_, "or_", ""), (operator.xor, "xor", ""), (operator.lshift, "shl", ""),
                                  (operator.rshift, "lshr", "")):
     _operator(_function, _arithmetic(_whole, _real))
 for _function, _sign in ((operator.lt, "<"), (operator.ge, ">="), (operator.eq, "=="), (operator.ne, "!=")):
     _operator(_function, _comparison(_sign), compares=True)
 
 
-@intrinsic
+@written_out
 def lanes(typing):
     """0, 1, 2, ... as words."""
-    return Vector(types.uint32)(), lambda context, builder, sig, args: _numbers(range(LANES))
+    return Vector(types.uint32)(), lambda context, builder, sig, args: numbers(range(LANES))
 
 
-@intrinsic
+@written_out
 def fill(typing, number):
     """This number in all lanes."""
     return Vector(number)(number), lambda context, builder, sig, args: _filled(context, builder, sig.return_type,
@@ -143,17 +132,18 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any, vector: A
     return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
 
 
-@intrinsic
+@written_out
 def load(typing, array, at):
     """Entries of a contiguous array from `at` on."""
     def build(context, builder, sig, args):
+        array, at = args
         vector = context.get_value_type(sig.return_type)
-        return builder.load(_place(context, builder, sig.args[0], *args, vector), align=4)
+        return builder.load(_place(context, builder, sig.args[0], array, at, vector), align=4)
 
     return Vector(array.dtype)(array, at), build
 
 
-@intrinsic
+@written_out
 def store(typing, array, at, vector):
     """Make a vector the entries of a contiguous array from `at` on."""
     def build(context, builder, sig, args):
@@ -164,7 +154,7 @@ def store(typing, array, at, vector):
     return types.void(array, at, vector), build
 
 
-@intrinsic
+@written_out
 def choose(typing, condition, first, second):
     """Lane by lane, the first where the condition holds, else the second; one of them may be a number."""
     vector = first if isinstance(first, Vector) else second
@@ -176,7 +166,7 @@ def choose(typing, condition, first, second):
     return vector(condition, first, second), build
 
 
-@intrinsic
+@written_out
 def as_numbers(typing, real, whole):
     """Whole numbers below 2^31, or one of them, as floating-point numbers of type `real`."""
     result = Vector(real.dtype) if isinstance(whole, Vector) else real.dtype
@@ -184,7 +174,7 @@ def as_numbers(typing, real, whole):
         args[1], context.get_value_type(sig.return_type))
 
 
-@intrinsic
+@written_out
 def as_whole(typing, whole):
     """Words below 2^31, or one of them, as signed whole numbers of 32 bits."""
     if isinstance(whole, Vector):
@@ -192,65 +182,14 @@ def as_whole(typing, whole):
     return types.int32(whole), lambda context, builder, sig, args: context.cast(builder, args[0], whole, types.int32)
 
 
-@intrinsic
-def pick(typing, table, index):
-    """`table[index]`, lane by lane, where a table is two vectors, one after the other.
-
-    Numbers are taken out of one register in the order that another gives. Where the processor has an instruction for
-    this, LLVM finds it, if all is in one block: that is why the table is not any number of vectors in a loop.
-    """
-    def build(context, builder, sig, args):
-        halves, index = cgutils.unpack_tuple(builder, args[0]), args[1]
-        size, word = PIECE or LANES, ir.IntType(32)
-
-        def cut(vector, first):
-            return builder.shuffle_vector(vector, vector, _numbers(range(first, first + size)))
-
-        def rearranged(numbers, order):
-            result = ir.Constant(numbers.type, ir.Undefined)
-            for i in range(size):
-                at = builder.extract_element(order, word(i))
-                result = builder.insert_element(result, builder.extract_element(numbers, at), word(i))
-            return result
-
-        pieces = [cut(half, first) for half in halves for first in range(0, LANES, size)]
-        results = []
-        for first in range(0, LANES, size):
-            order = cut(index, first)
-            within = builder.and_(order, _numbers([size - 1] * size))
-            result = rearranged(pieces[0], within)
-            for k, piece in enumerate(pieces[1:], 1):
-                behind = builder.icmp_signed(">=", order, _numbers([k * size] * size))
-                result = builder.select(behind, rearranged(piece, within), result)
-            results.append(result)
-        return results[0] if len(results) == 1 else builder.shuffle_vector(*results, _numbers(range(LANES)))
-
-    return table.dtype(table, index), build
-
-
-@intrinsic
-def gathered(typing, array, at, index):
-    """`array[at + index]`, lane by lane."""
-    def build(context, builder, sig, args):
-        array, at, index = args
-        data = builder.gep(context.make_array(sig.args[0])(context, builder, array).data, [at])
-        result = ir.Constant(context.get_value_type(sig.return_type), ir.Undefined)
-        for i in range(LANES):
-            entry = builder.load(builder.gep(data, [builder.extract_element(index, ir.IntType(32)(i))]))
-            result = builder.insert_element(result, entry, ir.IntType(32)(i))
-        return result
-
-    return Vector(array.dtype)(array, at, index), build
-
-
-@intrinsic
+@written_out
 def products_behind(typing, vector):
     """For every lane the product of all lanes behind it."""
     def build(context, builder, sig, args):
         ones = _filled(context, builder, sig.args[0], context.get_constant(sig.args[0].dtype, 1.0))
 
         def moved(vector, by):
-            return builder.shuffle_vector(vector, ones, _numbers(range(by, LANES + by)))
+            return builder.shuffle_vector(vector, ones, numbers(range(by, LANES + by)))
 
         result = moved(args[0], 1)
         for by in (1, 2, 4, 8):
@@ -260,19 +199,19 @@ def products_behind(typing, vector):
     return vector(vector), build
 
 
-@intrinsic
+@written_out
 def first_of(typing, vector):
     """The number in the first lane."""
     return vector.dtype(vector), lambda context, builder, sig, args: builder.extract_element(args[0], ir.IntType(32)(0))
 
 
-@intrinsic
+@written_out
 def total(typing, vector):
     """The sum of all lanes, by halves."""
     def build(context, builder, sig, args):
         result = args[0]
         for half in (8, 4, 2, 1):
-            result = builder.fadd(result, builder.shuffle_vector(result, result, _numbers(
+            result = builder.fadd(result, builder.shuffle_vector(result, result, numbers(
                 (i + half) % LANES for i in range(LANES))))
         return builder.extract_element(result, ir.IntType(32)(0))
 
