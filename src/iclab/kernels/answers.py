@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from iclab.kernels.arithmetic import exp, log_between_1_and_2
-from iclab.kernels.compiling import compiled
+from iclab.kernels.compiling import inlined
 from iclab.kernels.fitting import LOSSES
 
 SQUARED, LOGISTIC = (LOSSES.index(name) for name in ("squared", "logistic"))
 
 
-@compiled
+@inlined
 def loss_and_slope(kind, real, output, label):
     """Loss of one prompt (`iclab.training.losses`), and its slope along the output."""
     zero, one = real(0.0), real(1.0)

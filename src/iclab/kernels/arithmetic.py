@@ -1,4 +1,4 @@
-"""The arithmetic that kernels share: random words, and exponentials that the compiler can vectorise.
+"""The arithmetic that kernels share: random words and numbers of them, and exponentials that compilers vectorise.
 
 In single precision `exp` and `log` are polynomials (the reductions and coefficients of the Cephes library, error below
 two units in the last place); in double precision they are those of the C library, which no loop vectorises, but which
@@ -14,6 +14,7 @@ from numba import types
 from numba.extending import overload
 
 from iclab.kernels.compiling import compiled, kernel
+from iclab.kernels.vectors import as_numbers, as_whole
 
 
 @compiled
@@ -61,19 +62,19 @@ def threefry(key_high, key_low, high, low):
 @compiled
 def uniform16(real, bits16):
     """A number in (0, 1) from 16 bits."""
-    return (real(np.int32(bits16)) + real(0.5)) * real(2.0**-16)
+    return (as_numbers(real, bits16) + real(0.5)) * real(2.0**-16)
 
 
 @compiled
 def uniform23(real, word):
     """A number in (0, 1) from the upper 23 bits of a word."""
-    return (real(np.int32(word >> np.uint32(9))) + real(0.5)) * real(2.0**-23)
+    return (as_numbers(real, word >> np.uint32(9)) + real(0.5)) * real(2.0**-23)
 
 
 @compiled
 def choice(bits16, count):
     """A whole number below `count` from 16 bits."""
-    return np.int32(np.uint32(bits16 * np.uint32(count)) >> np.uint32(16))
+    return as_whole((bits16 * np.uint32(count)) >> np.uint32(16))
 
 
 def exp(x):

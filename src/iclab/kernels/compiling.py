@@ -88,5 +88,8 @@ def _part(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 compiled = _part()
 """Compile a part of kernels; its arithmetic is done in the order in which it is written."""
-reordered = _part(fastmath={"reassoc", "contract", "nsz", "arcp"})
+FREE = {"reassoc", "contract", "nsz", "arcp"}
+reordered = _part(fastmath=FREE)
 """Compile a part of kernels; its sums may be reordered, as vector instructions need, but NaN stays NaN."""
+inlined = _part(fastmath=FREE, forceinline=True)
+"""The same for the inside of a loop: a call hands over every field of every tuple of arrays."""

@@ -21,10 +21,11 @@ import numpy as np
 
 from iclab.kernels.answers import loss_and_slope
 from iclab.kernels.arithmetic import exp, log_between_1_and_2
-from iclab.kernels.compiling import kernel, reordered
+from iclab.kernels.compiling import inlined, kernel, reordered
 from iclab.kernels.gated_arrays import GatedModel, GatedWeights
 from iclab.kernels.products import move, product, product_transposed, transpose
-from iclab.kernels.tokens import draw_tokens
+from iclab.kernels.tokens import along, draw_tokens
+from iclab.kernels.vectors import LANES, choose, fill, first_of, lanes, load, products_behind, store, total
 from iclab.models.gates import MEMBERS
 
 LINEAR, MAMBA, RETNET, GATED_RETENTION, MAMBA2, MAMBA2_STEP = (
@@ -34,12 +35,10 @@ LINEAR, MAMBA, RETNET, GATED_RETENTION, MAMBA2, MAMBA2_STEP = (
 @reordered
 def gates(member, retention, temperature, a, w, tokens, scratch):
     """Decay and intake of every token, and their slopes along the logit (Mamba's follow from the gate itself)."""
-    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, _ = tokens
     decay, intake, decay_slope, intake_slope = (scratch.decay, scratch.intake, scratch.decay_slope,
                                                 scratch.intake_slope)
-    real = c_label.dtype.type
+    real, n = w.dtype.type, tokens.c_label.shape[0]
     one = real(1.0)
-    n = c_label.shape[0]
     if member in (LINEAR, RETNET):
         for c in range(n):
             decay[c] = one if member == LINEAR else retention
@@ -47,10 +46,9 @@ def gates(member, retention, temperature, a, w, tokens, scratch):
             decay_slope[c] = real(0.0)
             intake_slope[c] = real(0.0)
         return
-    w_label = w[scratch.A.shape[0] - 1]
-    for c in range(n):
-        decay[c] = (c_pattern[c] * w[pattern[c]] + c_irrelevant[c] * w[irrelevant[c]]
-                    + c_outlier[c] * w[outlier[c]] + c_label[c] * w_label)
+    two = load(w, 0), load(w, LANES)
+    for c in range(0, n, LANES):
+        store(decay, c, along(tokens, c, w, two, scratch.A.shape[0]))
     if member == MAMBA:
         for c in range(n):
             e = exp(-decay[c])
@@ -105,39 +103,44 @@ def make_tables(weights, dictionary, scratch):
 @reordered
 def read(member, model, weights, dictionary, tokens, scratch, batch):
     """The output of every prompt, and what led to it."""
-    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
-    scores, outputs = batch.scores, batch.outputs
-    decay, intake, reach, U, A = scratch.decay, scratch.intake, batch.reach, scratch.U, scratch.A
-    real = c_label.dtype.type
     make_tables(weights, dictionary, scratch)
     gates(member, model.retention, model.temperature, weights.a[0], scratch.w, tokens, scratch)
-    B, D = label.shape[0], A.shape[0]
-    T = c_label.shape[0] // B
-    for b in range(B):
-        q = b * T + T - 1
-        j, k, c_j, c_k = pattern[q], irrelevant[q], c_pattern[q], c_irrelevant[q]
-        for i in range(D):
-            U[b * D + i] = c_j * A[j, i] + c_k * A[k, i]
-    for b in range(B):
-        o, u = b * T, U[b * D:b * D + D]
-        u_label = u[D - 1]
-        for t in range(T):
-            c = np.uint64(o + t)  # an index that may be negative would be checked
-            scores[c] = (c_pattern[c] * u[pattern[c]] + c_irrelevant[c] * u[irrelevant[c]]
-                         + c_outlier[c] * u[outlier[c]] + c_label[c] * u_label)
-    for b in range(B):
-        o, running = b * T, real(1.0)
-        for t in range(T - 1, -1, -1):
-            reach[o + t] = running
-            running *= decay[o + t]
-    for b in range(B):
-        o, output = b * T, real(0.0)
-        for t in range(T):
-            output += reach[o + t] * c_label[o + t] * intake[o + t] * scores[o + t]
-        outputs[b] = output * model.gain
+    for b in range(tokens.label.shape[0]):
+        batch.outputs[b] = model.gain * read_prompt(b, tokens, scratch, batch)
 
 
-@reordered
+@inlined
+def query_row(A, tokens, q, i):
+    """Entries i to i + `LANES` of U, for the query that is token q."""
+    D = A.shape[0]
+    return (load(A, tokens.pattern[q] * D + i) * tokens.c_pattern[q]
+            + load(A, tokens.irrelevant[q] * D + i) * tokens.c_irrelevant[q])
+
+
+@inlined
+def read_prompt(b, tokens, scratch, batch):
+    """F / g of prompt b. What is written behind its last token belongs to the next prompt, which is read later."""
+    decay, intake, u, A = scratch.decay, scratch.intake, scratch.u, scratch.A
+    real, D, T = u.dtype.type, A.shape[0], tokens.c_label.shape[0] // tokens.label.shape[0]
+    q = b * T + T - 1
+    two = query_row(A, tokens, q, 0), query_row(A, tokens, q, LANES)
+    store(u, 0, two[0])
+    store(u, LANES, two[1])
+    for i in range(2 * LANES, D, LANES):
+        store(u, i, query_row(A, tokens, q, i))
+    behind, output = real(1.0), fill(real(0.0))
+    for first in range((T - 1) // LANES * LANES, -1, -LANES):
+        c, mine = b * T + first, lanes() < T - first
+        d, t = choose(mine, load(decay, c), real(1.0)), along(tokens, c, u, two, D)
+        r = products_behind(d) * behind
+        behind = first_of(r * d)
+        store(batch.scores, c, t)
+        store(batch.reach, c, r)
+        output = output + choose(mine, load(tokens.c_label, c) * load(intake, c) * r * t, real(0.0))
+    return total(output)
+
+
+@inlined
 def add_gradient(slope, b, member, tokens, scratch, batch):
     """Add the gradient of prompt b, whose loss has this slope along the label channel; returns dF/da."""
     pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
@@ -147,14 +150,14 @@ def add_gradient(slope, b, member, tokens, scratch, batch):
     D, T = dA.shape[0], c_label.shape[0] // label.shape[0]
     begin, q = b * T, b * T + T - 1
     z = scratch.z
-    for i in range(D):
-        z[i] = real(0.0)
+    for n in range(D):
+        z[n] = real(0.0)
     gated = member not in (LINEAR, RETNET)
     before, z_label, w_label, rate_slope = real(0.0), real(0.0), real(0.0), real(0.0)
     # One loop over the tokens: several short ones would wait for each other's stores.
     for t in range(T):
-        c = np.uint64(begin + t)
-        i, j, k = pattern[c], irrelevant[c], outlier[c]
+        c = np.uint64(begin + t)  # an index that may be negative would be checked
+        i, j, k = np.uint64(pattern[c]), np.uint64(irrelevant[c]), np.uint64(outlier[c])
         weight = slope * c_label[c] * reach[c]
         share, term = weight * intake[c], weight * scores[c]
         z[i] += share * c_pattern[c]
@@ -175,11 +178,10 @@ def add_gradient(slope, b, member, tokens, scratch, batch):
             w_label += e * c_label[c]
     z[D - 1] += z_label
     dw[D - 1] += w_label
-    i, k, c_i, c_k = pattern[q], irrelevant[q], c_pattern[q], c_irrelevant[q]
-    for j in range(D):
-        dA[i, j] += c_i * z[j]
-    for j in range(D):
-        dA[k, j] += c_k * z[j]
+    for n in range(D):
+        dA[pattern[q], n] += c_pattern[q] * z[n]
+    for n in range(D):
+        dA[irrelevant[q], n] += c_irrelevant[q] * z[n]
     return rate_slope
 
 

@@ -53,7 +53,8 @@ class GatedScratch(NamedTuple):
     z: Float[np.ndarray, " D"]
     """sum_i y_i r_i b_i p_i of one prompt, times the slope."""
     gradient: Float[np.ndarray, "rows D"]
-    U: Float[np.ndarray, " batch*D"]
+    u: Float[np.ndarray, " D"]
+    """U of one prompt."""
     decay: Float[np.ndarray, " batch*tokens"]
     intake: Float[np.ndarray, " batch*tokens"]
     decay_slope: Float[np.ndarray, " batch*tokens"]

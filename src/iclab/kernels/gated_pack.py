@@ -13,6 +13,7 @@ from iclab.kernels.gated_arrays import GatedBatch, GatedModel, GatedScratch, Gat
 from iclab.kernels.gated_follow import follow_gated
 from iclab.kernels.products import ROWS, padded
 from iclab.kernels.traces import PackTrace
+from iclab.kernels.vectors import roomy
 from iclab.models.gated_attention import LayerParams
 from iclab.models.gates import MEMBERS
 
@@ -78,7 +79,8 @@ class GatedPack(DictionaryPack):
     def _memory(self) -> tuple[GatedScratch, GatedBatch]:
         zeros, D, batch, n, rows = (self.zeros, self.entries, self.batch, self.batch * self.tokens,
                                     self.weights.W_B.shape[1])
-        scratch = GatedScratch(zeros(rows, D), zeros(rows, D), zeros(D), zeros(D, D), zeros(D, D), zeros(D, D),
-                               zeros(D), zeros(D), zeros(rows, D), zeros(batch * D), zeros(n), zeros(n), zeros(n),
-                               zeros(n))
-        return scratch, GatedBatch(zeros(n), zeros(n), zeros(batch))
+        decay, intake, decay_slope, intake_slope, scores, reach = (roomy(n, self.real) for _ in range(6))
+        scratch = GatedScratch(zeros(rows, D), zeros(rows, D), roomy(D, self.real),
+                               roomy(D * D, self.real).reshape(D, D), zeros(D, D), zeros(D, D), zeros(D), zeros(D),
+                               zeros(rows, D), roomy(D, self.real), decay, intake, decay_slope, intake_slope)
+        return scratch, GatedBatch(scores, reach, zeros(batch))

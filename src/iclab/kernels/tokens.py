@@ -15,7 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int, UInt32
 
 from iclab.kernels.arithmetic import choice, threefry, uniform16, uniform23
-from iclab.kernels.compiling import compiled, kernel
+from iclab.kernels.compiling import compiled, inlined, kernel
+from iclab.kernels.lookups import WIDEST, gathered, pick
+from iclab.kernels.vectors import LANES, choose, fill, lanes, load, roomy, store
 from iclab.prompts.attacks import LABEL_RULES, PLACEMENTS
 from iclab.prompts.randomness import CELL_COUNTER
 from iclab.prompts.tasks import tasks_code
@@ -70,22 +72,36 @@ class DrawScratch(NamedTuple):
     fourth: UInt32[np.ndarray, " batch*tokens"]
     query: Int[np.ndarray, " batch"]
     partner: Int[np.ndarray, " batch"]
-    coin: Float[np.ndarray, " batch*tokens"]
+    marks: Float[np.ndarray, " batch*tokens"]
+    """1 where an example is poisoned: outliers may have size 0."""
 
 
 def empty_tokens(batch: int, tokens: int, real: Any) -> tuple[Tokens, DrawScratch]:
     """Memory for a batch, and for drawing it."""
     def whole() -> Any:
-        return np.zeros(batch * tokens, np.int32)
+        return roomy(batch * tokens, np.int32)
 
     def number() -> Any:
-        return np.zeros(batch * tokens, real)
+        return roomy(batch * tokens, real)
 
     def word() -> Any:
-        return np.zeros(batch * tokens, np.uint32)
+        return roomy(batch * tokens, np.uint32)
 
     return (Tokens(whole(), whole(), whole(), number(), number(), number(), number(), np.zeros(batch, real)),
             DrawScratch(word(), word(), word(), word(), np.zeros(batch, np.int32), np.zeros(batch, np.int32), number()))
+
+
+@inlined
+def along(tokens, c, table, two, D):
+    """The products of `LANES` tokens, from token c on, with a vector over the dictionary: D numbers that a table holds
+    or, if D is at most `WIDEST`, two vectors."""
+    i, j, k = load(tokens.pattern, c), load(tokens.irrelevant, c), load(tokens.outlier, c)
+    if D <= WIDEST and table.itemsize == 4:
+        t_i, t_j, t_k = pick(two, i), pick(two, j), pick(two, k)
+    else:
+        t_i, t_j, t_k = gathered(table, i), gathered(table, j), gathered(table, k)
+    return (load(tokens.c_pattern, c) * t_i + load(tokens.c_irrelevant, c) * t_j + load(tokens.c_outlier, c) * t_k
+            + load(tokens.c_label, c) * table[D - 1])
 
 
 def draw_of(prompts: Any, norm: float, real: Any) -> Draw:
@@ -106,62 +122,76 @@ def direction_count(prompts: Any) -> int:
 @kernel
 def draw_tokens(draw, key_high, key_low, tokens, scratch):
     """Draw the batch of one key into `tokens`."""
-    pattern, irrelevant, outlier, c_pattern, c_irrelevant, c_outlier, c_label, label = tokens
-    first, second, third, fourth, query, partner, coin = scratch
-    real = c_label.dtype.type
-    B, n = label.shape[0], c_label.shape[0]
-    T = n // B
-    _draw_queries(draw, key_high, key_low, label, query, partner, first)
+    first, second, third, fourth, query, partner, marks = scratch
+    B, n = tokens.label.shape[0], tokens.c_label.shape[0]
+    _draw_queries(draw, key_high, key_low, tokens.label, query, partner, first)
     for c in range(n):
         first[c], second[c] = threefry(key_high, key_low, np.uint32(0), np.uint32(c))
     for c in range(n):
         third[c], fourth[c] = threefry(key_high, key_low, np.uint32(1), np.uint32(c))
-    irrelevant_count, direction_count = max(draw.irrelevant, 1), max(draw.directions, 1)
-    irrelevant_at, outlier_at = np.int32(draw.patterns), np.int32(draw.patterns + draw.irrelevant)
-    for c in range(n):
-        irrelevant[c] = irrelevant_at + choice(third[c] & np.uint32(0xFFFF), irrelevant_count)
-        outlier[c] = outlier_at + choice(third[c] >> np.uint32(16), direction_count)
-    kappa = draw.K if draw.irrelevant > 0 else real(0.0)
-    for c in range(n):
-        c_irrelevant[c] = (real(2.0) * uniform23(real, second[c]) - real(1.0)) * kappa * draw.beta
-        # A mark at first, since outliers may have size 0; `_carry_labels` gives it its size.
-        c_outlier[c] = real(1.0) if uniform16(real, first[c] & np.uint32(0xFFFF)) < draw.p_a else real(0.0)
-        coin[c] = real(1.0) if (second[c] & np.uint32(2)) != np.uint32(0) else real(-1.0)
-    spread = draw.lam_high - draw.lam_low
-    for c in range(n):
-        c_pattern[c] = (draw.lam_low + spread * uniform16(real, fourth[c] >> np.uint32(16))) * draw.beta
-    for b in range(B):
-        o, mine, other, z = b * T, query[b], partner[b], label[b]
-        for t in range(T):
-            c = o + t
-            same = (second[c] & np.uint32(1)) != np.uint32(0)
-            pattern[c] = mine if same else other
-            c_label[c] = z if same else -z
-    if draw.patterns > 2 and draw.decisive < real(1.0):
-        _draw_others(draw, pattern, c_label, query, partner, first, second, fourth, T)
+    _draw_inputs(draw, tokens, scratch)
     if draw.placement != 0:
-        _place(draw.placement, c_outlier, B, T)
-    _carry_labels(draw, c_outlier, c_label, coin)
-    for b in range(B):
-        c = b * T + T - 1
-        pattern[c], c_outlier[c], c_label[c] = query[b], real(0.0), real(0.0)
+        _place(draw.placement, marks, B, n // B)
+    _draw_roles(draw, tokens, scratch)
 
 
 @compiled
-def _draw_others(draw, pattern, c_label, query, partner, first, second, fourth, T):
-    """Some examples carry another pattern than the task's two, and a fair coin for a label."""
-    real = c_label.dtype.type
-    for b in range(query.shape[0]):
-        o, low, high = b * T, min(query[b], partner[b]), max(query[b], partner[b])
-        for t in range(T):
-            c = o + t
-            other = choice(fourth[c] & np.uint32(0xFFFF), draw.patterns - 2)
-            other += np.int32(other >= low)
-            other += np.int32(other >= high)
-            coin = real(1.0) if (second[c] & np.uint32(4)) != np.uint32(0) else real(-1.0)
-            decisive = uniform16(real, first[c] >> np.uint32(16)) < draw.decisive
-            pattern[c] = pattern[c] if decisive else other
-            c_label[c] = c_label[c] if decisive else coin
+def _draw_inputs(draw, tokens, scratch):
+    """What does not depend on the prompt: outliers as marks, and all that tokens have besides a pattern and a label."""
+    real = tokens.label.dtype.type
+    irrelevant_count, direction_count = max(draw.irrelevant, 1), max(draw.directions, 1)
+    irrelevant_at, outlier_at = np.int32(draw.patterns), np.int32(draw.patterns + draw.irrelevant)
+    kappa, spread = draw.K if draw.irrelevant > 0 else real(0.0), draw.lam_high - draw.lam_low
+    for c in range(0, tokens.c_label.shape[0], LANES):
+        first, second, third, fourth = (load(scratch.first, c), load(scratch.second, c), load(scratch.third, c),
+                                        load(scratch.fourth, c))
+        store(tokens.irrelevant, c, choice(third & np.uint32(0xFFFF), irrelevant_count) + irrelevant_at)
+        store(tokens.outlier, c, choice(third >> np.uint32(16), direction_count) + outlier_at)
+        store(tokens.c_pattern, c, (uniform16(real, fourth >> np.uint32(16)) * spread + draw.lam_low) * draw.beta)
+        store(tokens.c_irrelevant, c, (uniform23(real, second) * real(2.0) - real(1.0)) * kappa * draw.beta)
+        poisoned = uniform16(real, first & np.uint32(0xFFFF)) < draw.p_a
+        store(scratch.marks, c, choose(poisoned, fill(real(1.0)), real(0.0)))
+
+
+@compiled
+def _draw_roles(draw, tokens, scratch):
+    """Patterns and labels, and the sizes of outliers. What is written behind a prompt is then written by the next."""
+    real, B = tokens.label.dtype.type, tokens.label.shape[0]
+    T = tokens.c_label.shape[0] // B
+    others = draw.patterns > 2 and draw.decisive < real(1.0)
+    for b in range(B):
+        mine, other, z = scratch.query[b], scratch.partner[b], tokens.label[b]
+        for first in range(0, T, LANES):
+            c, query = b * T + first, lanes() == T - 1 - first
+            second, mark = load(scratch.second, c), load(scratch.marks, c)
+            same = (second & np.uint32(1)) != np.uint32(0)
+            pattern, label = choose(same, fill(mine), other), choose(same, fill(z), -z)
+            if others:
+                decisive = uniform16(real, load(scratch.first, c) >> np.uint32(16)) < draw.decisive
+                third = choice(load(scratch.fourth, c) & np.uint32(0xFFFF), draw.patterns - 2)
+                third = choose(third >= min(mine, other), third + np.int32(1), third)
+                third = choose(third >= max(mine, other), third + np.int32(1), third)
+                pattern, label = choose(decisive, pattern, third), choose(decisive, label, _coin(real, second, 4))
+            label = choose(mark != real(0.0), _poisoned_label(draw.rule, real, second, label), label)
+            store(tokens.pattern, c, choose(query, mine, pattern))
+            store(tokens.c_outlier, c, choose(query, real(0.0), mark * draw.kappa_a))
+            store(tokens.c_label, c, choose(query, real(0.0), label * draw.norm))
+
+
+@inlined
+def _coin(real, words, bit):
+    """+1 where this bit is set, else -1."""
+    return choose((words & np.uint32(bit)) != np.uint32(0), fill(real(1.0)), real(-1.0))
+
+
+@inlined
+def _poisoned_label(rule, real, words, clean):
+    """The labels that poisoned examples carry: `iclab.prompts.attacks.LABEL_RULES`."""
+    if rule == FLIP:
+        return real(0.0) - clean
+    if rule == TARGET:
+        return fill(real(1.0))
+    return _coin(real, words, 2)
 
 
 @compiled
@@ -190,21 +220,3 @@ def _place(placement, marks, B, T):
         begin = 0 if placement == FAR else T - 1 - count
         for t in range(T - 1):
             marks[b * T + t] = real(1.0) if begin <= t < begin + count else real(0.0)
-
-
-@compiled
-def _carry_labels(draw, marks, c_label, coin):
-    """Clean labels become those that the examples carry, times |q|, and marks the coefficients of outliers."""
-    real = c_label.dtype.type
-    if draw.rule == FLIP:
-        for c in range(c_label.shape[0]):
-            c_label[c] = -c_label[c] if marks[c] != real(0.0) else c_label[c]
-    elif draw.rule == TARGET:
-        for c in range(c_label.shape[0]):
-            c_label[c] = real(1.0) if marks[c] != real(0.0) else c_label[c]
-    else:
-        for c in range(c_label.shape[0]):
-            c_label[c] = coin[c] if marks[c] != real(0.0) else c_label[c]
-    for c in range(c_label.shape[0]):
-        c_label[c] *= draw.norm
-        marks[c] *= draw.kappa_a

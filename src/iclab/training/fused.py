@@ -15,7 +15,7 @@ from iclab.kernels.fitting import kernel_pack, numba_fault, training_misfit
 from iclab.training.packing import Pack
 from iclab.training.program import Interrupted, PackProgram, Stepper
 from iclab.training.run import BACKENDS, Run, Training
-from iclab.training.sgd import State, begin, step_keys
+from iclab.training.sgd import State, begin_each, step_keys
 from iclab.training.size import batch_bytes
 
 AT_ONCE = 2**29
@@ -59,8 +59,8 @@ class FusedProgram(PackProgram):
     """The training of a pack by its kernel."""
 
     def start(self, pack: Pack) -> State:
-        """Starting weights, each run's drawn alone: their last digits do not depend on the width of the pack."""
-        return _stacked([begin(run) for run in pack.runs])
+        """Starting weights, whose last digits do not depend on the width of the pack."""
+        return _stacked(begin_each(pack.runs))
 
     def stepper(self, pack: Pack, state: State, done: int) -> FusedStepper:
         """The pack at a state, about to go on from step `done`."""

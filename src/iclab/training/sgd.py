@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -75,7 +75,19 @@ class State(NamedTuple):
 
 def begin(run: Run) -> State:
     """The state before the first step."""
-    return _begun(*lower((run.model, run.training)), _init_words(run.init_seed), run.prompts.dimension)
+    return begin_each([run])[0]
+
+
+def begin_each(runs: Sequence[Run]) -> list[State]:
+    """The states before the first step, each computed alone: no digit depends on how many there are."""
+    learners: dict[Any, Any] = {}
+    states = []
+    for run in runs:
+        specs = id(run.model), id(run.training)  # the same objects in most runs that differ in seeds
+        if specs not in learners:
+            learners[specs] = lower((run.model, run.training))
+        states.append(_begun(*learners[specs], _init_words(run.init_seed), run.prompts.dimension))
+    return states
 
 
 @partial(jax.jit, static_argnums=3)
