@@ -1,48 +1,76 @@
 """Claim `icl.context`: how many test examples are needed as fewer of them are decisive (figure 3, B).
 
-Rule, written before the run, in and out of domain. One layer, K' = 5: n is the number of examples at which the error
-falls to 0.05; every setting must reach it, log n is regressed on log alpha' for each seed, and the exponent must lie
-within 0.5 of the theorem's -1. GPT-2, for which the figure shows only that fewer decisive examples require more
-examples: with six examples its error at alpha' = 0.4 exceeds that at 1 by at least 0.05, at K' = K = 0.5 (at K' = 5 its
-error never falls to 0.05, so n does not exist). Cost: no extra training, about 20 s.
+Rules, written before the run. Theorem 3.3 (iii) in domain and theorem 3.4 out of domain, one layer, K' = 5: n is the
+number of examples at which the error falls to 0.05; log n is regressed on log alpha', and the exponent must lie within
+0.5 of the theorem's -1. Figure 3 (B), which shows only that GPT-2 requires more examples when fewer are decisive: with
+six examples its error at alpha' = 0.4 exceeds that at 1 by at least 0.05, in and out of domain, at K' = K = 0.5 (at
+K' = 5 its error never falls to 0.05, so n does not exist).
+Cost: no extra training, about 20 s.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from iclab.core.identity import to_json
 from iclab.figures.plots import curve_figure
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.lab.powers import fit_law, law_panel, power_checks, said
-from iclab.papers.icl.settings import GPT2_TASKS, TRAINING_SCALE, in_domain, out_of_domain
+from iclab.lab.claims import Check, between
+from iclab.lab.entries import Checks, Entry, Findings, Part, Size
+from iclab.lab.estimates import Difference, power
+from iclab.lab.laboratory import Lab
+from iclab.lab.powers import fit_law, in_words, law_panel
+from iclab.papers.icl.iterations import exists
+from iclab.papers.icl.settings import GPT2_TASKS, SIZES, TRAINING_SCALE, in_domain, out_of_domain
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
-from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import context_errors, needed_examples
-from iclab.probes.scaling import exponent
-from iclab.sweeps.store import run_id
+from iclab.prompts import Classification
 from iclab.theory.icl import EXAMPLES, LENGTH_EXPONENT
+from iclab.training import Trained
 
 WHERE = ("in domain", "out of domain")
-FRACTIONS = {"softmax": (0.2, 0.3, 0.4, 0.6, 0.8, 1.0), "gpt2": (0.4, 0.6, 0.8, 1.0)}
-LENGTHS = {"softmax": (2, 3, 5, 8, 12, 20, 32, 64), "gpt2": (3, 6, 10, 20)}
-"""GPT-2 has no trained positions beyond 20 examples."""
-PROMPTS = {"quick": {"softmax": 1_000, "gpt2": 500}, "full": {"softmax": 2_000, "gpt2": 1_000}}
-SEEDS = {"quick": {"softmax": 4, "gpt2": 2}, "full": {"softmax": 4, "gpt2": 4}}
-NEEDED, THEORY, TOLERANCE = 0.05, LENGTH_EXPONENT, 0.5
+PAPER_SCALE = 5.0
+"""K' in the paper."""
+NEEDED, TOLERANCE = 0.05, 0.5
 FEW, MORE = 6, 0.05
-STATEMENT = "The number of test examples needed grows like 1 / alpha', in and out of domain."
-
-Errors = dict[str, Float[np.ndarray, "seeds fractions lengths"]]
 
 
-def test_of(model: str, where: str, fraction: float, scale: float) -> Any:
-    """Test prompts of the longest length measured for this model."""
-    changes = {"prompt_length": max(LENGTHS[model]), "irrelevant_scale": scale}
+class Grid(NamedTuple):
+    """Tests of a model."""
+
+    fractions: tuple[float, ...]
+    lengths: tuple[int, ...]
+    prompts: int
+
+
+class Errors(NamedTuple):
+    """Errors of a model on its grid, by domain."""
+
+    grid: Grid
+    values: dict[str, Float[np.ndarray, "seeds fractions lengths"]]
+
+    def needed(self, where: str) -> Float[np.ndarray, "seeds fractions"]:
+        """Examples at which the error falls to 0.05."""
+        return needed_examples(self.grid.lengths, self.values[where], NEEDED)
+
+
+ONE_LAYER = ((0.2, 0.3, 0.4, 0.6, 0.8, 1.0), (2, 3, 5, 8, 12, 20, 32, 64))
+GPT2 = ((0.4, 0.6, 0.8, 1.0), (3, 6, 10, 20))
+"""GPT-2 has no trained positions beyond 20 examples."""
+GRIDS = {"tiny": {"softmax": Grid((0.4, 1.0), (4, 64), 500), "gpt2": Grid((0.4, 1.0), (6, 20), 500)},
+         "quick": {"softmax": Grid(*ONE_LAYER, 1_000), "gpt2": Grid(*GPT2, 500)},
+         "full": {"softmax": Grid(*ONE_LAYER, 2_000), "gpt2": Grid(*GPT2, 1_000)}}
+
+
+def models_of(lab: Lab, model: str) -> list[Trained]:
+    """The models judged."""
+    return one_layer_models(lab, 0.8) if model == "softmax" else gpt2_models(lab)
+
+
+def test_of(model: str, where: str, fraction: float, scale: float, length: int) -> Classification:
+    """Test prompts of this number of examples."""
+    changes = {"prompt_length": length, "irrelevant_scale": scale}
     if where == "out of domain":
         return out_of_domain(fraction, **changes)
     return in_domain(fraction, **changes, tasks=f"unseen:{GPT2_TASKS if model == 'gpt2' else 1}")
@@ -50,69 +78,64 @@ def test_of(model: str, where: str, fraction: float, scale: float) -> Any:
 
 def measure(lab: Lab, model: str, scale: float) -> Errors:
     """Errors of a model for every domain, decisive fraction and number of examples."""
-    count, prompts = SEEDS[lab.scale][model], PROMPTS[lab.scale][model]
-    models = (one_layer_models(lab, 0.8) if model == "softmax" else gpt2_models(lab))[:count]
-    tests = [test_of(model, where, fraction, scale) for where in WHERE for fraction in FRACTIONS[model]]
-
-    def compute() -> list:
-        return context_errors(models, tests, LENGTHS[model], count=prompts, seeds=lab.seeds(count)).tolist()
-
-    errors = np.array(lab.store.recall("icl-context", [[m.run for m in models], tests, LENGTHS[model], prompts],
-                                       compute))
-    return dict(zip(WHERE, np.split(errors, len(WHERE), axis=1), strict=True))
+    grid, models = GRIDS[lab.scale][model], models_of(lab, model)
+    longest, seeds = max(grid.lengths), lab.seeds(len(models))
+    tests = [test_of(model, where, fraction, scale, longest) for where in WHERE for fraction in grid.fractions]
+    errors = lab.remember(context_errors, models, tests, grid.lengths, count=grid.prompts, seeds=seeds)
+    return Errors(grid, dict(zip(WHERE, np.split(errors, len(WHERE), axis=1), strict=True)))
 
 
-def counts(errors: Errors) -> dict[str, Float[np.ndarray, "seeds fractions"]]:
-    """Examples that the one-layer Transformer needs in each domain."""
-    return {where: needed_examples(LENGTHS["softmax"], values, NEEDED) for where, values in errors.items()}
+def law(where: str) -> Checks:
+    """The one-layer Transformer's exponent in a domain."""
+    def checks(errors: dict[str, Errors]) -> list[Check]:
+        needed = errors["softmax"].needed(where)
+        return [exists(f"share of seeds whose error falls to {NEEDED} in every setting", needed),
+                *between(f"exponent of alpha' {where}", power(errors["softmax"].grid.fractions, needed),
+                         LENGTH_EXPONENT - TOLERANCE, LENGTH_EXPONENT + TOLERANCE)]
+
+    return checks
 
 
-def checks(one_layer: Errors, gpt2: Errors) -> list[Check]:
-    """The rule above."""
-    judged = []
-    for where, values in counts(one_layer).items():
-        interval = exponent(FRACTIONS["softmax"], values)
-        judged += [Check.of(f"one layer, {where}: share of settings in which the error falls to {NEEDED}",
-                            seed_interval(np.isfinite(values).mean(axis=1), within=UNIT), ">=", 1.0),
-                   *power_checks(f"one layer, {where}: exponent of alpha'", interval, THEORY, TOLERANCE)]
-    for where, values in gpt2.items():
-        few = values[:, :, LENGTHS["gpt2"].index(FEW)]
-        judged.append(Check.of(f"GPT-2, {where}: error with {FEW} examples at alpha' = {FRACTIONS['gpt2'][0]:g} less "
-                               "that at 1", seed_interval(few[:, 0] - few[:, -1]), ">=", MORE))
-    return judged
+def fewer_need_more(errors: dict[str, Errors]) -> list[Check]:
+    """GPT-2's error with few examples, by how many are decisive."""
+    (fractions, lengths, prompts), by_domain = errors["gpt2"]
+    few = {where: values[:, :, lengths.index(FEW)] for where, values in by_domain.items()}
+    return [Check(f"{where}: error with {FEW} examples at alpha' = {fractions[0]:g} less that at 1",
+                  Difference(values[:, 0], values[:, -1], prompts), ">=", MORE) for where, values in few.items()]
 
 
-def run(lab: Lab) -> Outcome:
-    """Judge the claim and draw the law."""
-    one_layer, gpt2 = measure(lab, "softmax", 5.0), measure(lab, "gpt2", TRAINING_SCALE)
-    judged, needed = checks(one_layer, gpt2), counts(one_layer)
-    models = [model for name, trained in (("softmax", one_layer_models(lab, 0.8)), ("gpt2", gpt2_models(lab)))
-              for model in trained[:SEEDS[lab.scale][name]]]
-    claim = Claim(id="icl.context", statement=STATEMENT, place="li2024icl, theorems 3.3, 3.4, figure 3 (B)",
-                  checks=judged, conditions=[], seeds=lab.seeds(SEEDS[lab.scale]["softmax"]),
-                  settings={"test": to_json(test_of("softmax", WHERE[0], 0.8, 5.0)), "prompts": PROMPTS[lab.scale],
-                            "seeds": SEEDS[lab.scale]},
-                  runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
-    x = np.array(FRACTIONS["softmax"])
-    law = fit_law(EXAMPLES, {WHERE[0]: (1 / x).tolist()}, needed, lab)
+def run(lab: Lab) -> Findings:
+    """Count the examples needed and draw the law."""
+    errors = {"softmax": measure(lab, "softmax", PAPER_SCALE), "gpt2": measure(lab, "gpt2", TRAINING_SCALE)}
+    grid, run = errors["softmax"].grid, models_of(lab, "softmax")[0].run
+    needed = {where: errors["softmax"].needed(where) for where in WHERE}
+    fitted = fit_law(EXAMPLES, {WHERE[0]: [1 / fraction for fraction in grid.fractions]}, needed, lab)
     plot = curve_figure("icl.context", "Test examples needed for an error of 0.05",
                         "One-layer Transformer, K' = 5, against the fraction of decisive examples alpha'; dashed, "
-                        f"fitted in domain: {law.words}", [law_panel("one layer", x.tolist(), needed,
-                                                                     law.line(WHERE[0]))],
+                        f"fitted in domain: {fitted.words}",
+                        [law_panel("one layer", grid.fractions, needed, fitted.line(WHERE[0]))],
                         "alpha', fraction of decisive test examples", "examples needed", log_x=True, log_y=True)
-    laws = {where: exponent(x.tolist(), values) for where, values in needed.items()}
-    few = {where: values[:, :, LENGTHS["gpt2"].index(FEW)].mean(axis=0) for where, values in gpt2.items()}
-    return Outcome(
+    exponents = "; ".join(f"{where} {in_words(power(grid.fractions, values))}" for where, values in needed.items())
+    few = "; ".join(f"{where} {check.estimate.first.mean():.3f} and {check.estimate.second.mean():.3f}"
+                    for where, check in zip(WHERE, fewer_need_more(errors), strict=True))
+    specs = {where: [(run, test_of("softmax", where, fraction, PAPER_SCALE, max(grid.lengths)))
+                     for fraction in (grid.fractions[0], grid.fractions[-1])] for where in WHERE}
+    return Findings(
         shown="How many examples bring the error down to 0.05, against the fraction of them that are decisive; figure "
               "3 shows GPT-2's curves.",
-        paper="The number grows like 1 / alpha', in and out of domain.",
-        measured=f"Verdict: {claim.verdict}. One layer, exponent of alpha': "
-                 + "; ".join(f"{where} {said(law)}" for where, law in laws.items())
-                 + f" (theorem -1). GPT-2 with {FEW} examples at alpha' = 0.4 and 1 (K' = 0.5): "
-                 + "; ".join(f"{where} {values[0]:.3f} and {values[-1]:.3f}" for where, values in few.items())
-                 + ". At K' = 5 its error is large for any number of examples (figure 3).",
-        plots=[plot], claim=claim, seeds=claim.seeds, settings=claim.settings, constants=law.constants)
+        measured=errors, plots=[plot], constants=fitted.constants, specs=dict(zip(LAWS, specs.values(), strict=True)),
+        numbers=f"One layer, exponent of alpha': {exponents}. GPT-2 with {FEW} examples at alpha' = 0.4 and 1 "
+                f"(K' = 0.5): {few}.")
 
 
-ENTRY = Entry("icl.context", "claim", "Test examples needed as fewer of them are decisive",
-              "li2024icl, theorems 3.3, 3.4, figure 3 (B)", run)
+LAWS = ("theorem 3.3 (iii)", "theorem 3.4 with (iii)")
+ENTRY = Entry(
+    "icl.context", "Test examples needed as fewer of them are decisive", "li2024icl, theorems 3.3, 3.4, figure 3 (B)",
+    run, says="The number of test examples needed grows like 1 / alpha', in and out of domain.",
+    sizes={scale: Size(**vars(size), grids=GRIDS[scale]) for scale, size in SIZES.items()}, parts=(
+        Part("theorem", LAWS[0], "In domain the required number of test examples grows like 1 / alpha'.",
+             law(WHERE[0]), theory=("Theorem 3.3",), measured=("number of test examples",)),
+        Part("theorem", LAWS[1], "Out of domain the required number of test examples grows like 1 / alpha'.",
+             law(WHERE[1]), theory=("Theorem 3.4",), measured=("number of test examples",)),
+        Part("figure", "figure 3 (B)", "GPT-2 needs more test examples when fewer of them are decisive, in and out of "
+             "domain.", fewer_need_more)))

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclab.core.spec import replace
-from iclab.lab.entries import Lab, per_seed
+from iclab.lab.laboratory import Lab, per_seed
 from iclab.models import GatedAttention, SoftmaxMLP
 from iclab.papers.cot.settings import a_run
 from iclab.papers.icl.search import Setting
