@@ -5,7 +5,7 @@ the needed l_tr is the number of training examples at which the loss after 400 s
 lengths on a log scale. Theorem 3.3 (iv) and (iii): the exponents of alpha must lie within 0.35 of -2/3 and -1. Figure
 6: both. Reported but not judged: T for other step sizes, initial scales and loss targets, and the test error after
 training on short prompts.
-Cost: 400 short trainings, about 20 s.
+Cost: 400 short trainings, about 5 s.
 """
 
 from __future__ import annotations

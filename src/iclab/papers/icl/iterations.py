@@ -4,7 +4,7 @@ Rules, written before the run. T is the first step at which the training loss, a
 one setting is varied at a time and log T is regressed on the logarithms of all. Theorem 3.3 (iv): the exponents must
 lie within 0.35 of beta^(-2/3), eta^-1 and M1^1 (its sqrt(log M1) is omitted). M1 is a part of its own: the theorem
 wants more neurons for more patterns, and here their number is fixed. Reported but not judged: beta with |q| = beta.
-Cost: 160 short trainings, about 10 s.
+Cost: 160 short trainings, about 2 s.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ SIZES = {"tiny": Size(seeds=2, steps=100, prompts=500), "quick": Size(seeds=4, s
          "full": Size(seeds=8, steps=1_000, prompts=10_000)}
 GPT2_SIZES = {"tiny": Size(seeds=2, steps=20, prompts=500, model=GPT2(layers=1, heads=1, size=8)),
               "quick": Size(seeds=2, steps=300, prompts=500, model=GPT2()),
-              "full": Size(seeds=4, steps=800, prompts=1_000, model=GPT2())}
+              "full": Size(seeds=6, steps=800, prompts=1_000, model=GPT2())}
 GPT2_TASKS = 4
 """U: GPT-2 is trained on the first 24 tasks and tested on the other 6."""
 TRAINING_SCALE = 0.5

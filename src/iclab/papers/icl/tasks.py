@@ -5,7 +5,7 @@ every pattern with both labels (condition 3.2) the error is at most 0.01. Figure
 with one task fewer it is at least 0.05. Ours: it is also at least 0.05 for two controls at M1 = 6 that have enough
 tasks but lack one label of some pattern: 6 random tasks that do not cover, and 25 tasks in which the first pattern is
 never -1.
-Cost: 64 trainings of 800 steps, about 10 s.
+Cost: 64 trainings of 800 steps, about 1 s.
 """
 
 from __future__ import annotations
