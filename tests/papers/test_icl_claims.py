@@ -80,11 +80,11 @@ def test_fewer_decisive_examples_require_more_examples(models):
         tests = [context.test_of("softmax", where, fraction, 5.0, max(lengths)) for where in context.WHERE
                  for fraction in fractions]
         errors = context_errors(some, tests, lengths, count=500, seeds=SEEDS)
-        return context.Errors(grids["softmax"], dict(zip(context.WHERE, np.split(errors, 2, axis=1), strict=True)))
+        return dict(zip(context.WHERE, np.split(errors, 2, axis=1), strict=True))
 
     def judged(some, values):
-        gpt2 = context.Errors(grids["gpt2"], {where: values + np.zeros((4, 4, 4)) for where in context.WHERE})
-        return set(of_parts(context.ENTRY, {"softmax": errors_of(some), "gpt2": gpt2}))
+        gpt2 = {where: values + np.zeros((4, 4, 4)) for where in context.WHERE}
+        return set(of_parts(context.ENTRY, context.estimates(grids, errors_of(some), gpt2)))
 
     assert judged(models, np.linspace(0.5, 0.0, 4)[None, :, None]) == {"holds"}
     assert judged([untrained(model) for model in models], 0.3) == {"fails", "inconclusive"}
@@ -126,7 +126,8 @@ def test_powers_of_the_other_settings(models):
 
 def test_pruning_small_neurons_is_free(models):
     def judged(some, prompts=500):
-        return verdicts(pruning.hinge_loss(pruning.Pruned(*pruning.pruned_errors(some, SEEDS, prompts), prompts)))
+        return verdicts(pruning.hinge_loss(pruning.Pruned(*map(pruning.Values, pruning.pruned_values(some, SEEDS,
+                                                                                                      prompts)))))
 
     assert judged(models) == ["holds", "holds"]
     # In an untrained model all neurons are alike: those with large rows cost nothing either.
@@ -153,7 +154,7 @@ def test_norms_grow(models):
     assert (part <= whole).all()
 
     def judged(whole, part):
-        return of_parts(norms.ENTRY, {("query", place): norms.Norms(whole, part) for place in PLACES})
+        return of_parts(norms.ENTRY, {("query", place): norms.estimates(whole, part) for place in PLACES})
 
     assert judged(whole, part)[:2] == ["holds", "holds"]
     assert judged(whole[:, :1], part[:, :1]) == ["fails"] * 6

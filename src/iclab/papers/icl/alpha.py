@@ -10,35 +10,32 @@ Cost: 400 short trainings, about 5 s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from iclab.core.spec import replace
-from iclab.figures.plots import Plot, curve_figure
-from iclab.lab.claims import Check, between
+from iclab.lab.claims import Check
 from iclab.lab.entries import Entry, Findings, Part, Size, Table
 from iclab.lab.estimates import power
-from iclab.lab.laboratory import Lab
-from iclab.lab.powers import HEADER, TOLERANCE, Counts, FittedLaw, fit_law, in_words, law_panel, power_row
-from iclab.papers.icl.iterations import exists, steps_law
-from iclab.papers.icl.iterations import measure as measure_steps
+from iclab.lab.laboratory import Lab, per_seed
+from iclab.lab.powers import HEADER, Counts, FittedLaw, fit_law, in_words, power_row
+from iclab.papers.icl.iterations import law_checks
 from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.probes.by_length import needed_examples
 from iclab.probes.scaling import iterations_to
-from iclab.sweeps.sweep import Sweep
-from iclab.theory.icl import EXPONENTS, ITERATIONS, LENGTH_EXPONENT, TRAINING_LENGTH
-from iclab.training import Run, Trained
+from iclab.theory.icl import EXPONENTS, LENGTH_EXPONENT, TRAINING_LENGTH
+from iclab.training import Run
 
-JUDGED = (0.13, 0.5)
+Setting = tuple[float, float]
 """Initial scale delta and step size eta."""
-OTHERS = ((0.05, 0.5), (0.2, 0.5), (0.13, 0.25), (0.13, 1.0))
-"""Other pairs, reported but not judged."""
+JUDGED: Setting = (0.13, 0.5)
+OTHERS: tuple[Setting, ...] = ((0.05, 0.5), (0.2, 0.5), (0.13, 0.25), (0.13, 1.0))
+"""Reported but not judged."""
 TARGETS = (0.5, 0.2, 0.1)
 TARGET, LOSS = 0.2, 0.1
+LENGTH_STEPS = 400
 SIZES = {"tiny": Size(seeds=2, steps=500, prompts=1_000, fractions=(0.4, 0.8), short=(0.4, 0.8), lengths=(20,),
                       settings=(JUDGED,)),
          "quick": Size(seeds=8, steps=500, prompts=1_000, fractions=(0.4, 0.8), short=(0.4, 0.8), lengths=(4, 14),
@@ -46,27 +43,10 @@ SIZES = {"tiny": Size(seeds=2, steps=500, prompts=1_000, fractions=(0.4, 0.8), s
          "full": Size(seeds=8, steps=500, prompts=1_000, fractions=(0.4, 0.5, 0.6, 0.8, 1.0),
                       short=(0.3, 0.4, 0.5, 0.6, 0.8), lengths=(3, 5, 8, 14, 24), settings=(JUDGED, *OTHERS))}
 """`short`: decisive fractions at which the training length is varied."""
-LENGTH_STEPS = 400
-
-Setting = tuple[float, float]
 
 
-def iterations(trained: Trained, test: Any = None, seed: int = 0) -> dict[str, float]:
-    """Measure: the step at which the loss falls to each target."""
-    return {f"T at {target:g}": iterations_to(trained, target) for target in TARGETS}
-
-
-def a_run(decisive: float, length: int, steps: int, setting: Setting = JUDGED, record_every: int = 5) -> Run:
-    """The training run for one decisive fraction, prompt length, initial scale and step size."""
-    delta, rate = setting
-    run = one_layer_run(decisive, steps)
-    return replace(run, model=replace(run.model, init_scale=delta), prompts=replace(run.prompts, prompt_length=length),
-                   training=replace(run.training, learning_rate=rate, record_every=record_every))
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Steps by setting and loss target, final losses and test errors by length."""
+class Measured(NamedTuple):
+    """Iterations by setting and loss target, final losses and test errors by length."""
 
     size: Size
     steps: dict[tuple[Setting, float], Float[np.ndarray, "seeds fractions"]]
@@ -84,63 +64,52 @@ class Measured:
         return needed_examples(self.size.lengths, self.losses, LOSS)
 
 
+def a_run(decisive: float, length: int, steps: int, setting: Setting = JUDGED, record_every: int = 5) -> Run:
+    """The training run for one decisive fraction, prompt length, initial scale and step size."""
+    delta, rate = setting
+    run = one_layer_run(decisive, steps)
+    return replace(run, model=replace(run.model, init_scale=delta), prompts=replace(run.prompts, prompt_length=length),
+                   training=replace(run.training, learning_rate=rate, record_every=record_every))
+
+
+def short_run(decisive: float, length: int) -> Run:
+    """The training run whose final loss tells whether prompts of this length are enough."""
+    return a_run(decisive, length, LENGTH_STEPS, record_every=50)
+
+
 def measure(lab: Lab) -> Measured:
     """Train all runs and measure them."""
     size = SIZES[lab.scale]
-    seeds, settings = lab.seeds(size.seeds), size.settings
-    step_runs = [a_run(fraction, 20, size.steps, setting) for setting in settings for fraction in size.fractions]
-    length_runs = [a_run(fraction, length, LENGTH_STEPS, record_every=50)
-                   for fraction in size.short for length in size.lengths]
-
-    def swept(name: str, runs: Sequence[Run], shape: tuple[int, ...], **options: Any) -> dict[str, np.ndarray]:
-        points = [{"model": run.model, "prompts": run.prompts, "training": run.training} for run in runs]
-        frame = lab.sweep(Sweep(settings=points, seeds=seeds, name=name, **options)).frame
-        names = [f"T at {target:g}" for target in TARGETS] if "test" not in options else options["measure"]
-        return {name: np.moveaxis(np.array(frame[name].to_list(), float).reshape(*shape, len(seeds)), -1, 0)
-                for name in names}
-
-    steps = swept("icl.alpha.steps", step_runs, (len(settings), len(size.fractions)), measure=(iterations,))
-    final = swept("icl.alpha.lengths", length_runs, (len(size.short), len(size.lengths)), test=in_domain(),
-                  measure=("loss", "error"), prompts=size.prompts)
-    return Measured(size, {(setting, target): steps[f"T at {target:g}"][:, i] for target in TARGETS
-                           for i, setting in enumerate(settings)}, final["loss"], final["error"])
+    seeds, shape = lab.seeds(size.seeds), (len(size.short), len(size.lengths), size.seeds)
+    steps = {}
+    for setting in size.settings:
+        models = lab.train([run for fraction in size.fractions
+                            for run in per_seed(a_run(fraction, 20, size.steps, setting), seeds)])
+        for target in TARGETS:
+            counts = np.array([iterations_to(model, target) for model in models])
+            steps[setting, target] = counts.reshape(-1, len(seeds)).T
+    models = lab.train([run for fraction in size.short for length in size.lengths
+                        for run in per_seed(short_run(fraction, length), seeds)])
+    losses, errors = np.array([model.loss[-1] for model in models]), lab.errors(models, [in_domain()], size.prompts)
+    return Measured(size, steps, *(np.moveaxis(values.reshape(shape), -1, 0) for values in (losses, errors)))
 
 
 def of_iterations(results: Measured) -> list[Check]:
     """The exponent of alpha in T."""
-    return [exists("share of seeds in which T exists in every setting", results.iterations),
-            *_within("T", power(results.size.fractions, results.iterations), EXPONENTS["alpha"])]
+    return law_checks(f"a loss of {TARGET}", "alpha in T", power(results.size.fractions, results.iterations),
+                      EXPONENTS["alpha"], results.iterations)
 
 
 def of_length(results: Measured) -> list[Check]:
     """The exponent of alpha in l_tr."""
-    return [exists("share of seeds in which l_tr exists in every setting", results.needed),
-            *_within("l_tr", power(results.size.short, results.needed), LENGTH_EXPONENT)]
-
-
-def _within(name: str, exponent: Any, theory: float) -> list[Check]:
-    return between(f"exponent of alpha in {name} (theorem {theory:.3g})", exponent, theory - TOLERANCE,
-                   theory + TOLERANCE)
+    return law_checks(f"a loss of {LOSS}", "alpha in l_tr", power(results.size.short, results.needed), LENGTH_EXPONENT,
+                      results.needed)
 
 
 def length_law(results: Measured, lab: Lab) -> FittedLaw:
     """The theorem's law for the training length, fitted."""
-    orders = [TRAINING_LENGTH.order(a_run(fraction, 20, 1), None) for fraction in results.size.short]
+    orders = [TRAINING_LENGTH.order(short_run(fraction, 20), None) for fraction in results.size.short]
     return fit_law(TRAINING_LENGTH, {"alpha": orders}, {"alpha": results.needed}, lab)
-
-
-def figure(results: Measured, name: str, lab: Lab) -> Plot:
-    """Figure 6: training examples and iterations needed, against alpha."""
-    law, steps = length_law(results, lab), steps_law(measure_steps(lab), lab)
-    fractions, x = results.size.fractions, "alpha, fraction of decisive training examples"
-    expected = steps.along(ITERATIONS.order(a_run(fraction, 20, 1), None) for fraction in fractions)
-    return curve_figure(name, "Training examples and iterations needed, against the decisive fraction",
-                        f"Dashed: {law.words} {steps.words} The latter was fitted in {ITERATIONS.entry}, where alpha "
-                        "is not varied.",
-                        [law_panel("training examples", results.size.short, {"softmax": results.needed},
-                                   law.line("alpha"), x),
-                         law_panel("iterations", fractions, {"softmax": results.iterations}, expected, x)],
-                        "", "", log_x=True, log_y=True, share_y=False)
 
 
 def run(lab: Lab) -> Findings:
@@ -148,35 +117,33 @@ def run(lab: Lab) -> Findings:
     results, size = measure(lab), lab.size
     exponents = {key: power(size.fractions, values) for key, values in results.steps.items()}
     length = power(size.short, results.needed)
-    rows = [(f"delta {setting[0]:g}, eta {setting[1]:g}, loss {target:g}",
-             *power_row("T", exponent, EXPONENTS["alpha"])) for (setting, target), exponent in exponents.items()]
+    rows = [(f"delta {delta:g}, eta {rate:g}, loss {target:g}", *power_row("T", exponent, EXPONENTS["alpha"]))
+            for ((delta, rate), target), exponent in exponents.items()]
     rows.append((f"delta {JUDGED[0]:g}, eta {JUDGED[1]:g}, loss {LOSS:g}", *power_row("l_tr", length, LENGTH_EXPONENT)))
-    runs = {ITERATING: [a_run(fraction, 20, size.steps) for fraction in (size.fractions[0], size.fractions[-1])],
-            PROMPTING: [a_run(fraction, length, LENGTH_STEPS, record_every=50)
-                        for fraction in (size.short[0], size.short[-1]) for length in (min(size.lengths),
-                                                                                       max(size.lengths))]}
     values = [exponent.value for exponent in exponents.values() if np.isfinite(exponent.value)]
-    ranges = f"from {min(values):.2f} to {max(values):.2f}" if values else "nowhere"
+    runs = {ITERATIONS: [a_run(fraction, 20, size.steps) for fraction in (size.fractions[0], size.fractions[-1])],
+            LENGTH: [short_run(fraction, examples) for fraction in (size.short[0], size.short[-1])
+                     for examples in (size.lengths[0], size.lengths[-1])]}
     return Findings(
         shown="The exponent of alpha for every initial scale, step size and loss target; figure 6 shows the curves.",
         measured=results, constants=length_law(results, lab).constants,
         tables=[Table("icl.alpha", "Exponents of alpha", ("setting", *HEADER), rows)],
-        numbers=f"Exponent of alpha in T: {in_words(exponents[JUDGED, TARGET])}; across the settings in the table "
-                f"where it exists it ranges {ranges}. Exponent in l_tr: {in_words(length)}, for the training loss; "
-                f"with {size.lengths[0]} training examples the error on unseen tasks is at most "
-                f"{results.errors[:, :, 0].mean(axis=0).max():.3f}.",
+        numbers=f"Exponent of alpha in T: {in_words(exponents[JUDGED, TARGET])}; over the settings of the table in "
+                f"which it exists, from {min(values, default=np.nan):.2f} to {max(values, default=np.nan):.2f}. "
+                f"Exponent in l_tr: {in_words(length)}, for the training loss; with {size.lengths[0]} training examples the "
+                f"error on unseen tasks is at most {results.errors[:, :, 0].mean(axis=0).max():.3f}.",
         # The loss is that of training, so the prompts of training are the test.
         specs={place: [(run, run.prompts) for run in of] for place, of in runs.items()})
 
 
-ITERATING, PROMPTING = "theorem 3.3 (iv)", "theorem 3.3 (iii)"
+ITERATIONS, LENGTH = "theorem 3.3 (iv)", "theorem 3.3 (iii)"
 ENTRY = Entry(
     "icl.alpha", "Training prompts and iterations as fewer examples are decisive", "li2024icl, theorem 3.3, figure 6",
     run, says="As fewer training examples are decisive, T grows like alpha^(-2/3) and the needed l_tr like 1 / alpha.",
     sizes=SIZES, parts=(
-        Part("theorem", ITERATING, "The required number of iterations grows like alpha^(-2/3).", of_iterations,
+        Part("theorem", ITERATIONS, "The required number of iterations grows like alpha^(-2/3).", of_iterations,
              theory=("Theorem 3.3",), measured=("number of iterations",)),
-        Part("theorem", PROMPTING, "The required length of training prompts grows like 1 / alpha.", of_length,
+        Part("theorem", LENGTH, "The required length of training prompts grows like 1 / alpha.", of_length,
              theory=("Theorem 3.3",), measured=("length of training prompts", "number of test examples")),
         Part("figure", "figure 6", "The required prompt length is linear in 1 / alpha, the number of iterations in "
              "alpha^(-2/3).", lambda results: [*of_iterations(results), *of_length(results)])))

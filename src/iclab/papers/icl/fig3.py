@@ -18,7 +18,7 @@ SCALES = {"icl.fig3": ood.PAPER_SCALE, "icl.fig3.tame": TRAINING_SCALE}
 
 def drawn(lab: Lab, name: str, scale: float, by_sum: ood.Errors) -> Plot:
     """Both parts of the figure at one scale of the irrelevant patterns."""
-    (fractions, lengths, _), by_domain = context.measure(lab, "gpt2", scale)
+    (fractions, lengths, _), by_domain = context.GRIDS[lab.scale]["gpt2"], context.measure(lab, "gpt2", scale)
     panels = [Panel("(A) out of domain", by_sum.sums, [Curve("gpt2", by_sum.values)], floor=by_sum.floor,
                     x_label="S1, coefficient sum of the first new pattern",
                     marks=[("theorem 3.4, one layer", 1.0)])]

@@ -20,19 +20,20 @@ NAMES = {"small": "smallest first", "large": "largest first", "random": "random"
 
 def run(lab: Lab) -> Findings:
     """Draw the figure."""
-    results, norms = measure(lab), sorted_norms(lab)
+    (error, _), (hinge, _) = measure(lab)
+    norms = sorted_norms(lab)
 
     def curves(values: np.ndarray) -> list[Curve]:
         return [Curve(NAMES[order], values[i, :, :, 0].T) for i, order in enumerate(ORDERS)]
 
     x_label, floor = "fraction of neurons pruned", [information_floor(out_of_domain(TESTED[0]))] * len(RATES)
-    large = results.error[ORDERS.index("large")]
+    large = error[ORDERS.index("large")]
     plot = curve_figure(
         "icl.fig5", "Pruning the MLP, out of domain",
         "(A) error and hinge loss against the fraction of neurons pruned, decisive fraction 0.6, and the sorted norms "
         "of the rows of W_O W_V; (B) error, largest neurons first, by the decisive fraction at test.",
-        [Panel("(A) error", RATES, curves(results.error), floor=floor, x_label=x_label, within=UNIT),
-         Panel("(A) hinge loss", RATES, curves(results.hinge), x_label=x_label),
+        [Panel("(A) error", RATES, curves(error), floor=floor, x_label=x_label, within=UNIT),
+         Panel("(A) hinge loss", RATES, curves(hinge), x_label=x_label),
          Panel("(A) norm of a neuron's row", list(range(norms.shape[1])), [Curve("softmax", norms)],
                x_label="neuron, sorted"),
          Panel("(B) error, largest first", RATES, [Curve(f"alpha' = {fraction:g}", large[:, :, i].T)

@@ -17,7 +17,7 @@ from iclab.core.spec import replace
 from iclab.figures.plots import curve_figure
 from iclab.lab.claims import Check, between
 from iclab.lab.entries import Checks, Entry, Findings, Part, Size, Table
-from iclab.lab.estimates import Share
+from iclab.lab.estimates import Power, Share
 from iclab.lab.laboratory import Lab
 from iclab.lab.powers import HEADER, TOLERANCE, Counts, FittedLaw, Scaling, counted, fit_law, law_panel
 from iclab.papers.icl.settings import one_layer_run
@@ -58,21 +58,19 @@ def a_run(axis: str, value: float) -> Run:
     return replace(run, model=model, prompts=prompts, training=training)
 
 
-def exists(name: str, *counts: Counts) -> Check:
-    """Most seeds reach what is counted in every setting. One that does not has no exponent, so that a law is open."""
-    return Check(name, Share(np.isfinite(np.concatenate(counts, axis=1)).all(axis=1)), ">=", 0.5)
+def law_checks(goal: str, axis: str, exponent: Power, theory: float, counts: Counts, *, tolerance: float = TOLERANCE
+               ) -> list[Check]:
+    """Most seeds reach the goal in every setting (where one does not, there is no exponent), and the exponent lies
+    within the tolerance of the theorem's."""
+    reached = Share(np.isfinite(counts).all(axis=1))
+    return [Check(f"share of seeds that reach {goal} at every {axis}", reached, ">=", 0.5),
+            *between(f"exponent of {axis} (theorem {theory:.3g})", exponent, theory - tolerance, theory + tolerance)]
 
 
 def rule(*axes: str) -> Checks:
     """The exponents of these axes."""
-    def checks(scaling: Scaling) -> list[Check]:
-        exponents = scaling.exponents
-        return [exists(f"share of seeds whose loss falls to {TARGET} in every setting",
-                       *(scaling.counts[axis] for axis in axes)),
-                *(check for axis in axes for check in between(f"exponent of {axis}", exponents[axis],
-                                                              THEORY[axis] - TOLERANCE, THEORY[axis] + TOLERANCE))]
-
-    return checks
+    return lambda scaling: [check for axis in axes for check in law_checks(
+        f"a loss of {TARGET}", axis, scaling.exponents[axis], THEORY[axis], scaling.counts[axis])]
 
 
 def measure(lab: Lab) -> Scaling:

@@ -29,7 +29,7 @@ from iclab.training import Trained
 LARGEST = float(f"{LARGEST_SUM:.2f}")
 ALL = {"softmax": (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0, 1.1, LARGEST), "gpt2": (-0.5, 0.0, 0.5, 0.8, 1.0, LARGEST)}
 """S1 by model."""
-SUMS = {"tiny": dict.fromkeys(ALL, (0.8, 1.0)), "quick": ALL, "full": ALL}
+SUMS: dict[str, dict[str, tuple[float, ...]]] = {"tiny": dict.fromkeys(ALL, (0.8, 1.0)), "quick": ALL, "full": ALL}
 DECISIVE = {"softmax": 0.6, "gpt2": 0.8}
 PAPER_SCALE = 5.0
 """K' in the paper."""
@@ -68,7 +68,7 @@ def models_of(lab: Lab, model: str) -> list[Trained]:
 
 def measure(lab: Lab, model: str, scale: float) -> Errors:
     """Errors by coefficient sum, at one scale of the irrelevant patterns."""
-    sums, prompts = SUMS[lab.scale][model], (SIZES if model == "softmax" else GPT2_SIZES)[lab.scale].prompts
+    sums, prompts = SUMS[lab.scale][model], {"softmax": SIZES, "gpt2": GPT2_SIZES}[model][lab.scale].prompts
     tests = [out_of_domain(DECISIVE[model], total, irrelevant_scale=scale) for total in sums]
     return Errors(sums, lab.errors(models_of(lab, model), tests, prompts), prompts, tests)
 
