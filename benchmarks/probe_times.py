@@ -43,8 +43,9 @@ def probes(backend: str) -> dict[str, Callable[[], Any]]:
     softmax = untrained(softmax_run(0.8, 10), backend)
     members = [untrained(replace(one_layer_run("mamba", 10), model=replace(mamba[0].run.model, member=member)), backend)
                for member in ("mamba", "mamba2_step", "linear", "retnet", "mamba2")]
-    icl_tests = [icl_context.test_of("softmax", where, fraction, 5.0) for where in icl_context.WHERE
-                 for fraction in icl_context.FRACTIONS["softmax"]]
+    grid = icl_context.GRIDS["quick"]["softmax"]
+    icl_tests = [icl_context.test_of("softmax", where, fraction, 5.0, max(grid.lengths)) for where in icl_context.WHERE
+                 for fraction in grid.fractions]
     return {
         "errors (mamba)": lambda: model_errors(mamba, [gate.TEST] * 10, count=2000, seeds=SEEDS),
         "errors (icl)": lambda: model_errors(softmax, icl_tests[:6], count=2000, seeds=SEEDS),
@@ -55,8 +56,7 @@ def probes(backend: str) -> dict[str, Callable[[], Any]]:
         "mamba.context, linear": lambda: context.measure(linear, SEEDS, "linear", 1000),
         "mamba.context, mamba": lambda: context.measure(mamba, SEEDS, "mamba", 1000),
         "mamba.length": lambda: length.measure(mamba * 4, SEEDS * 4, 1000),
-        "icl.context": lambda: context_errors(softmax, icl_tests, icl_context.LENGTHS["softmax"], count=1000,
-                                              seeds=SEEDS)}
+        "icl.context": lambda: context_errors(softmax, icl_tests, grid.lengths, count=1000, seeds=SEEDS)}
 
 
 def main(backend: str = "auto", chosen: str = "") -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every_entry import verdicts
 
 from iclab import train_many
+from iclab.lab.estimates import Mean, Rate
+from iclab.lab.powers import Scaling
 from iclab.papers.icl import (
     alpha,
     attention,
@@ -22,19 +25,20 @@ from iclab.papers.icl import (
 from iclab.papers.icl.mechanism import PLACES, along, inside
 from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
-from iclab.probes import model_errors
+from iclab.probes import UNIT, model_errors
 from iclab.probes.by_length import context_errors
 
-SEEDS = [0, 1, 2, 3]
+SEEDS = list(range(8))
 
 
-def verdicts(judged):
-    return [check.verdict for check in judged]
+def of_parts(entry, measured):
+    """The verdicts of every part's checks, in one list."""
+    return [verdict for part in entry.parts for verdict in verdicts(part.checks(measured))]
 
 
 @pytest.fixture(scope="module")
 def models():
-    """Four seeds of the one-layer Transformer, trained briefly."""
+    """Eight seeds of the one-layer Transformer, trained briefly."""
     return train_many([one_layer_run(0.6, 300).seeded(seed) for seed in SEEDS], probe=inside)
 
 
@@ -48,102 +52,120 @@ def test_new_patterns_have_unit_length_and_their_sum():
 
 def test_unseen_tasks(models):
     def judged(some):
-        return verdicts(unseen.checks(model_errors(some, [in_domain(0.8)], count=1000, seeds=SEEDS)[:, 0]))
+        return verdicts(unseen.checks(Rate(model_errors(some, [in_domain(0.8)], count=1000, seeds=SEEDS)[:, 0], 1000)))
 
     assert judged(models) == ["holds"]
     assert judged([untrained(model) for model in models]) == ["fails"]
 
 
 def test_the_coefficient_sum(models):
-    def judged(some, model="softmax"):
-        return verdicts(ood.checks([ood.Errors(model, 5.0, some)]))
+    def errors_of(some):
+        tests = [out_of_domain(0.6, total) for total in ood.ALL["softmax"]]
+        return ood.Errors(ood.ALL["softmax"], model_errors(some, tests, count=1000, seeds=SEEDS), 1000, tests)
 
-    tests = ood.tests_of("softmax", 5.0)
-    assert judged(model_errors(models, tests, count=1000, seeds=SEEDS))[0] == "holds"
-    for model, sums in ood.SUMS.items():
-        cliff = np.where(np.array(sums) < 1, 0.3, 0.0) + np.zeros((4, 1))
-        assert judged(cliff, model) == ["holds", "holds"]
-    assert judged(model_errors([untrained(model) for model in models], tests, count=1000, seeds=SEEDS))[0] == "fails"
+    assert verdicts(ood.small_beyond(errors_of(models))) == ["holds"]
+    for sums in ood.ALL.values():
+        cliff = ood.Errors(sums, np.where(np.array(sums) < 1, 0.3, 0.0) + np.zeros((4, 1)), 1000, [])
+        assert of_parts(ood.ENTRY, {"softmax": cliff, "gpt2": cliff}) == ["holds"] * 4
+        smooth = cliff._replace(values=np.zeros((4, len(sums))))
+        assert of_parts(ood.ENTRY, {"softmax": smooth, "gpt2": smooth}) == ["holds", "holds", "fails", "fails"]
+    assert verdicts(ood.small_beyond(errors_of([untrained(model) for model in models]))) == ["fails"]
 
 
 def test_fewer_decisive_examples_require_more_examples(models):
+    grids = context.GRIDS["full"]
+
     def errors_of(some):
-        tests = [context.test_of("softmax", where, fraction, 5.0) for where in context.WHERE
-                 for fraction in context.FRACTIONS["softmax"]]
-        errors = context_errors(some, tests, context.LENGTHS["softmax"], count=500, seeds=SEEDS)
+        fractions, lengths, _ = grids["softmax"]
+        tests = [context.test_of("softmax", where, fraction, 5.0, max(lengths)) for where in context.WHERE
+                 for fraction in fractions]
+        errors = context_errors(some, tests, lengths, count=500, seeds=SEEDS)
         return dict(zip(context.WHERE, np.split(errors, 2, axis=1), strict=True))
 
-    gpt2 = {where: np.linspace(0.5, 0.0, 4)[None, :, None] + np.zeros((4, 4, 4)) for where in context.WHERE}
-    assert set(verdicts(context.checks(errors_of(models), gpt2))) == {"holds"}
-    flat = {where: np.full((4, 4, 4), 0.3) for where in context.WHERE}
-    assert set(verdicts(context.checks(errors_of([untrained(m) for m in models]), flat))) == {"fails", "inconclusive"}
+    def judged(some, values):
+        gpt2 = {where: values + np.zeros((4, 4, 4)) for where in context.WHERE}
+        return set(of_parts(context.ENTRY, context.estimates(grids, errors_of(some), gpt2)))
+
+    assert judged(models, np.linspace(0.5, 0.0, 4)[None, :, None]) == {"holds"}
+    assert judged([untrained(model) for model in models], 0.3) == {"fails", "inconclusive"}
 
 
 def test_powers_of_alpha():
-    steps, lengths = 100 * np.array(alpha.FRACTIONS["full"]) ** (-2 / 3), alpha.LENGTHS["full"]
+    size = alpha.SIZES["full"]
+    steps, lengths = 100 * np.array(size.fractions) ** (-2 / 3), np.array(size.lengths)
     # A loss that is 0.1 at 4 / alpha examples.
-    losses = np.stack([0.4 / fraction / np.array(lengths) for fraction in alpha.SHORT["full"]])
+    losses = np.stack([0.4 / fraction / lengths for fraction in size.short])
 
     def judged(T, loss):
-        results = alpha.Found({(alpha.JUDGED, alpha.TARGET): np.tile(T, (4, 1))}, np.tile(loss, (4, 1, 1)),
-                              np.zeros((4, *loss.shape)), lengths, [])
-        return verdicts(alpha.checks(results, "full"))
+        results = alpha.Measured(size, {(alpha.JUDGED, alpha.TARGET): np.tile(T, (8, 1))}, np.tile(loss, (8, 1, 1)),
+                                 np.zeros((8, *loss.shape)))
+        return [verdicts(part.checks(results)) for part in alpha.ENTRY.parts]
 
-    assert set(judged(steps, losses)) == {"holds"}
-    assert judged(np.full_like(steps, 100.0), np.tile(0.4 / np.array(lengths), (4, 1)))[2::2] == ["fails", "fails"]
-    assert judged(np.full_like(steps, np.nan), np.ones_like(losses))[0] == "fails"
+    assert {verdict for part in judged(steps, losses) for verdict in part} == {"holds"}
+    flat = judged(np.full_like(steps, 100.0), np.tile(0.4 / lengths, (5, 1)))
+    assert flat == [["holds", "holds", "fails"], ["holds", "holds", "fails"], ["holds", "holds", "fails"] * 2]
+    for part in judged(np.full_like(steps, np.nan), np.ones_like(losses)):
+        assert part[0] == "fails"
     assert alpha.a_run(0.6, 8, 10, (0.2, 1.0)).model.init_scale == 0.2
 
 
 def test_powers_of_the_other_settings(models):
-    axes = iterations.AXES["full"]
-    counts = {axis: np.tile(np.array(values) ** iterations.THEORY[axis], (4, 1)) for axis, values in axes.items()}
-    assert set(verdicts(iterations.checks(counts, "full"))) == {"holds"}
-    flat = {axis: np.ones_like(values) for axis, values in counts.items()}
-    assert verdicts(iterations.checks(flat, "full")).count("fails") == 3
-    never = {axis: np.full_like(values, np.nan) for axis, values in counts.items()}
-    assert verdicts(iterations.checks(never, "full"))[0] == "fails"
+    axes, usual, theory = iterations.SIZES["full"].axes, iterations.USUAL, iterations.THEORY
+
+    def judged(change):
+        counts = {axis: np.tile(change((np.array(values) / usual[axis]) ** theory[axis]), (8, 1))
+                  for axis, values in axes.items()}
+        return of_parts(iterations.ENTRY, Scaling(axes, counts, usual))
+
+    assert set(judged(lambda counts: counts)) == {"holds"}
+    assert judged(np.ones_like).count("fails") == 3
+    assert judged(lambda counts: counts * np.nan)[0] == "fails"
     assert 50 < iterations.iterations(models[0]) < 300
     assert iterations.a_run("M1", 8).prompts.irrelevant_patterns == 22
 
 
 def test_pruning_small_neurons_is_free(models):
-    judged = verdicts(pruning.checks(pruning.pruned_errors(models, SEEDS, 500)))
-    assert judged[:2] == ["holds", "holds"]
+    def judged(some, prompts=500):
+        return verdicts(pruning.hinge_loss(pruning.Pruned(*map(pruning.Values, pruning.pruned_values(some, SEEDS,
+                                                                                                      prompts)))))
+
+    assert judged(models) == ["holds", "holds"]
     # In an untrained model all neurons are alike: those with large rows cost nothing either.
-    assert verdicts(pruning.checks(pruning.pruned_errors([untrained(m) for m in models], SEEDS, 500)))[1] == "fails"
+    assert judged([untrained(model) for model in models])[1] == "fails"
 
 
 def test_classical_learners(models):
-    errors = baselines.fit(models, SEEDS, (20,), (60, 5), 1000)
-    assert "fails" not in verdicts(baselines.checks(errors))
-    beginners = [untrained(model) for model in models]
-    hard = errors["out of domain", 0.6, 20]
-    hard["softmax"] = model_errors(beginners, [out_of_domain(0.6)], count=1000, seeds=SEEDS)[:, 0]
-    assert "holds" not in verdicts(baselines.checks(errors))
+    errors = baselines.fit(models, SEEDS, (20,), 30, 3, 1000)
+    assert "fails" not in verdicts(baselines.checks((errors, 30)))
+    errors[baselines.HARD][baselines.PAIRED] = model_errors([untrained(model) for model in models],
+                                                            [out_of_domain(0.6)], count=1000, seeds=SEEDS)[:, 0]
+    assert "holds" not in verdicts(baselines.checks((errors, 30)))
 
 
 def test_attention_gathers(models):
     shares = {name: along(models, f"attention/{name}") for name in PLACES}
-    assert verdicts(attention.checks({name: values[:, -1] for name, values in shares.items()})) == ["holds", "holds"]
-    assert verdicts(attention.checks({name: values[:, 0] for name, values in shares.items()})) == ["fails", "fails"]
+    for record, verdict in ((-1, "holds"), (0, "fails")):
+        measured = {name: Mean(values[:, record], UNIT) for name, values in shares.items()}
+        assert of_parts(attention.ENTRY, measured) == [verdict] * 3
 
 
 def test_norms_grow(models):
     whole, part = along(models, "query norm/in domain"), along(models, "query along its pattern/in domain")
     assert (part <= whole).all()
-    assert norms.checks({("query", "in domain"): (whole, part)})[0].verdict == "holds"
-    before = (whole[:, :1], part[:, :1])
-    assert verdicts(norms.checks({("query", "in domain"): before})) == ["fails", "fails"]
-    only_relevant = norms.checks({("query", "in domain"): (part, part)})
-    assert verdicts(only_relevant) == ["holds", "holds"]
+
+    def judged(whole, part):
+        return of_parts(norms.ENTRY, {("query", place): norms.estimates(whole, part) for place in PLACES})
+
+    assert judged(whole, part)[:2] == ["holds", "holds"]
+    assert judged(whole[:, :1], part[:, :1]) == ["fails"] * 6
+    assert judged(part, part) == ["holds"] * 6
 
 
 def test_large_neurons_turn(models):
     history = {name: along(models, name) for name in ("norm x", "norm y", "cosine x", "cosine y")}
     after, before = ({name: values[:, i] for name, values in history.items()} for i in (-1, 0))
-    assert "fails" not in verdicts(neurons.checks(after))
-    assert verdicts(neurons.checks(before)) == ["fails", "fails"]
+    assert "fails" not in of_parts(neurons.ENTRY, after)
+    assert of_parts(neurons.ENTRY, before) == ["fails"] * 4
 
 
 def test_coverage_is_what_counts():
@@ -152,8 +174,12 @@ def test_coverage_is_what_counts():
         assert len(set(chosen)) == int(name.split()[0].rstrip(","))
         assert tasks.covers(chosen, M1) == (name in (f"{M1} cyclic", f"{M1 + 2} cyclic"))
         assert not set(tasks.test_of(M1, chosen).tasks) & set(chosen)
-    errors = {key: np.full(4, 0.0 if tasks.covers(chosen, key[0]) else 0.2) for key, chosen in sets.items()}
-    assert set(verdicts(tasks.checks(errors))) == {"holds"}
-    nothing_learnt = {key: np.full(4, 0.5) for key in sets}
-    assert "fails" in verdicts(tasks.checks(nothing_learnt))
+    errors = {key: Rate(np.full(4, 0.0 if tasks.covers(chosen, key[0]) else 0.2), 1000) for key, chosen in sets.items()}
+    assert set(of_parts(tasks.ENTRY, errors)) == {"holds"}
+    nothing_learnt = dict.fromkeys(sets, Rate(np.full(4, 0.5), 1000))
+    assert [set(verdicts(part.checks(nothing_learnt))) for part in tasks.ENTRY.parts] == [
+        {"fails"}, {"fails", "holds"}, {"holds"}]
+    everything_learnt = dict.fromkeys(sets, Rate(np.zeros(4), 1000))
+    assert [set(verdicts(part.checks(everything_learnt))) for part in tasks.ENTRY.parts] == [
+        {"holds"}, {"fails", "holds"}, {"fails"}]
     assert tasks.a_run(8, sets[8, "8 cyclic"], 10).prompts.irrelevant_patterns == 22

@@ -167,11 +167,13 @@ class PartResult:
     def deciding(self) -> CheckResult | None:
         """The check with the worst verdict that lies farthest beyond its threshold, or nearest to it if all hold.
 
-        Checks without spread over seeds (all runs finished, say) are skipped if there are others.
+        Checks without spread over seeds, and shares of all seeds (all runs finished, say), are skipped if there are
+        others.
         """
         verdict = worst_verdict(self.checks)
         candidates = [check for check in self.checks if check.verdict == verdict]
-        candidates = [check for check in candidates if check.high > check.low] or candidates
+        candidates = [check for check in candidates if check.high > check.low
+                      and (check.kind, check.measured) != ("share", 1.0)] or candidates
         pick = min if verdict == "holds" else max
         return pick(candidates, key=lambda check: check.margin, default=None)
 

@@ -1,118 +1,131 @@
 """Claim `icl.context`: how many test examples are needed as fewer of them are decisive (figure 3, B).
 
-Rule, written before the run, in and out of domain. One layer, K' = 5: n is the number of examples at which the error
-falls to 0.05; every setting must reach it, log n is regressed on log alpha' for each seed, and the exponent must lie
-within 0.5 of the theorem's -1. GPT-2, for which the figure shows only that fewer decisive examples require more
-examples: with six examples its error at alpha' = 0.4 exceeds that at 1 by at least 0.05, at K' = K = 0.5 (at K' = 5 its
-error never falls to 0.05, so n does not exist). Cost: no extra training, about 20 s.
+Rules, written before the run. Theorem 3.3 (iii) in domain and theorem 3.4 out of domain, one layer, K' = 5: n is the
+number of examples at which the error falls to 0.05; log n is regressed on log alpha', and the exponent must lie within
+0.5 of the theorem's -1. Figure 3 (B), which shows only that GPT-2 requires more examples when fewer are decisive: with
+six examples its error at alpha' = 0.4 exceeds that at 1 by at least 0.05, in and out of domain, at K' = K = 0.5 (at
+K' = 5 its error never falls to 0.05, so n does not exist).
+Cost: no extra training, about 4 s.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from iclab.core.identity import to_json
 from iclab.figures.plots import curve_figure
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.lab.powers import fit_law, law_panel, power_checks, said
-from iclab.papers.icl.settings import GPT2_TASKS, TRAINING_SCALE, in_domain, out_of_domain
+from iclab.lab.claims import Check
+from iclab.lab.entries import Entry, Findings, Part, Size
+from iclab.lab.estimates import Difference, power
+from iclab.lab.laboratory import Lab
+from iclab.lab.powers import fit_law, in_words, law_panel
+from iclab.papers.icl.iterations import law_checks
+from iclab.papers.icl.settings import GPT2_TASKS, SIZES, TRAINING_SCALE, in_domain, out_of_domain
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
-from iclab.probes import UNIT, seed_interval
 from iclab.probes.by_length import context_errors, needed_examples
-from iclab.probes.scaling import exponent
-from iclab.sweeps.store import run_id
+from iclab.prompts import Classification
 from iclab.theory.icl import EXAMPLES, LENGTH_EXPONENT
+from iclab.training import Trained
 
-WHERE = ("in domain", "out of domain")
-FRACTIONS = {"softmax": (0.2, 0.3, 0.4, 0.6, 0.8, 1.0), "gpt2": (0.4, 0.6, 0.8, 1.0)}
-LENGTHS = {"softmax": (2, 3, 5, 8, 12, 20, 32, 64), "gpt2": (3, 6, 10, 20)}
+WHERE = {"in domain": "theorem 3.3 (iii)", "out of domain": "theorem 3.4 with (iii)"}
+"""Domains, and where the paper states the law."""
+PAPER_SCALE = 5.0
+"""K' in the paper."""
+NEEDED, TOLERANCE, FEW, MORE = 0.05, 0.5, 6, 0.05
+
+
+class Grid(NamedTuple):
+    """Tests of a model."""
+
+    fractions: tuple[float, ...]
+    lengths: tuple[int, ...]
+    prompts: int
+
+
+ONE_LAYER = ((0.2, 0.3, 0.4, 0.6, 0.8, 1.0), (2, 3, 5, 8, 12, 20, 32, 64))
+GPT2 = ((0.4, 0.6, 0.8, 1.0), (3, 6, 10, 20))
 """GPT-2 has no trained positions beyond 20 examples."""
-PROMPTS = {"quick": {"softmax": 1_000, "gpt2": 500}, "full": {"softmax": 2_000, "gpt2": 1_000}}
-SEEDS = {"quick": {"softmax": 4, "gpt2": 2}, "full": {"softmax": 4, "gpt2": 4}}
-NEEDED, THEORY, TOLERANCE = 0.05, LENGTH_EXPONENT, 0.5
-FEW, MORE = 6, 0.05
-STATEMENT = "The number of test examples needed grows like 1 / alpha', in and out of domain."
+GRIDS = {"tiny": {"softmax": Grid((0.4, 1.0), (4, 64), 500), "gpt2": Grid((0.4, 1.0), (6, 20), 500)},
+         "quick": {"softmax": Grid(*ONE_LAYER, 1_000), "gpt2": Grid(*GPT2, 500)},
+         "full": {"softmax": Grid(*ONE_LAYER, 2_000), "gpt2": Grid(*GPT2, 1_000)}}
 
-Errors = dict[str, Float[np.ndarray, "seeds fractions lengths"]]
+Errors = Float[np.ndarray, "seeds fractions lengths"]
 
 
-def test_of(model: str, where: str, fraction: float, scale: float) -> Any:
-    """Test prompts of the longest length measured for this model."""
-    changes = {"prompt_length": max(LENGTHS[model]), "irrelevant_scale": scale}
+def models_of(lab: Lab, model: str) -> list[Trained]:
+    """The models judged."""
+    return one_layer_models(lab, 0.8) if model == "softmax" else gpt2_models(lab)
+
+
+def test_of(model: str, where: str, fraction: float, scale: float, length: int) -> Classification:
+    """Test prompts of this number of examples."""
+    changes = {"prompt_length": length, "irrelevant_scale": scale}
     if where == "out of domain":
         return out_of_domain(fraction, **changes)
     return in_domain(fraction, **changes, tasks=f"unseen:{GPT2_TASKS if model == 'gpt2' else 1}")
 
 
-def measure(lab: Lab, model: str, scale: float) -> Errors:
-    """Errors of a model for every domain, decisive fraction and number of examples."""
-    count, prompts = SEEDS[lab.scale][model], PROMPTS[lab.scale][model]
-    models = (one_layer_models(lab, 0.8) if model == "softmax" else gpt2_models(lab))[:count]
-    tests = [test_of(model, where, fraction, scale) for where in WHERE for fraction in FRACTIONS[model]]
-
-    def compute() -> list:
-        return context_errors(models, tests, LENGTHS[model], count=prompts, seeds=lab.seeds(count)).tolist()
-
-    errors = np.array(lab.store.recall("icl-context", [[m.run for m in models], tests, LENGTHS[model], prompts],
-                                       compute))
+def measure(lab: Lab, model: str, scale: float) -> dict[str, Errors]:
+    """Errors of a model on its grid, by domain."""
+    grid, models = GRIDS[lab.scale][model], models_of(lab, model)
+    longest, seeds = max(grid.lengths), lab.seeds(len(models))
+    tests = [test_of(model, where, fraction, scale, longest) for where in WHERE for fraction in grid.fractions]
+    errors = lab.remember(context_errors, models, tests, grid.lengths, count=grid.prompts, seeds=seeds)
     return dict(zip(WHERE, np.split(errors, len(WHERE), axis=1), strict=True))
 
 
-def counts(errors: Errors) -> dict[str, Float[np.ndarray, "seeds fractions"]]:
-    """Examples that the one-layer Transformer needs in each domain."""
-    return {where: needed_examples(LENGTHS["softmax"], values, NEEDED) for where, values in errors.items()}
+def estimates(grids: dict[str, Grid], one_layer: dict[str, Errors], gpt2: dict[str, Errors]) -> dict[str, Any]:
+    """What the rules read: by domain, examples that one layer needs, and GPT-2's errors with few examples."""
+    few = grids["gpt2"].lengths.index(FEW)
+    return {"fractions": grids["softmax"].fractions,
+            "needed": {where: needed_examples(grids["softmax"].lengths, errors, NEEDED)
+                       for where, errors in one_layer.items()},
+            "few": {where: Difference(errors[:, 0, few], errors[:, -1, few], grids["gpt2"].prompts)
+                    for where, errors in gpt2.items()}}
 
 
-def checks(one_layer: Errors, gpt2: Errors) -> list[Check]:
-    """The rule above."""
-    judged = []
-    for where, values in counts(one_layer).items():
-        interval = exponent(FRACTIONS["softmax"], values)
-        judged += [Check.of(f"one layer, {where}: share of settings in which the error falls to {NEEDED}",
-                            seed_interval(np.isfinite(values).mean(axis=1), within=UNIT), ">=", 1.0),
-                   *power_checks(f"one layer, {where}: exponent of alpha'", interval, THEORY, TOLERANCE)]
-    for where, values in gpt2.items():
-        few = values[:, :, LENGTHS["gpt2"].index(FEW)]
-        judged.append(Check.of(f"GPT-2, {where}: error with {FEW} examples at alpha' = {FRACTIONS['gpt2'][0]:g} less "
-                               "that at 1", seed_interval(few[:, 0] - few[:, -1]), ">=", MORE))
-    return judged
+def fewer_need_more(measured: dict[str, Any]) -> list[Check]:
+    """GPT-2's error with few examples, by how many are decisive."""
+    return [Check(f"{where}: error with {FEW} examples at alpha' = 0.4 less that at 1", difference, ">=", MORE)
+            for where, difference in measured["few"].items()]
 
 
-def run(lab: Lab) -> Outcome:
-    """Judge the claim and draw the law."""
-    one_layer, gpt2 = measure(lab, "softmax", 5.0), measure(lab, "gpt2", TRAINING_SCALE)
-    judged, needed = checks(one_layer, gpt2), counts(one_layer)
-    models = [model for name, trained in (("softmax", one_layer_models(lab, 0.8)), ("gpt2", gpt2_models(lab)))
-              for model in trained[:SEEDS[lab.scale][name]]]
-    claim = Claim(id="icl.context", statement=STATEMENT, place="li2024icl, theorems 3.3, 3.4, figure 3 (B)",
-                  checks=judged, conditions=[], seeds=lab.seeds(SEEDS[lab.scale]["softmax"]),
-                  settings={"test": to_json(test_of("softmax", WHERE[0], 0.8, 5.0)), "prompts": PROMPTS[lab.scale],
-                            "seeds": SEEDS[lab.scale]},
-                  runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
-    x = np.array(FRACTIONS["softmax"])
-    law = fit_law(EXAMPLES, {WHERE[0]: (1 / x).tolist()}, needed, lab)
+def run(lab: Lab) -> Findings:
+    """Count the examples needed and draw the law."""
+    grids = GRIDS[lab.scale]
+    measured = estimates(grids, measure(lab, "softmax", PAPER_SCALE), measure(lab, "gpt2", TRAINING_SCALE))
+    (fractions, lengths, _), needed = grids["softmax"], measured["needed"]
+    law = fit_law(EXAMPLES, {"in domain": [1 / fraction for fraction in fractions]}, needed, lab)
     plot = curve_figure("icl.context", "Test examples needed for an error of 0.05",
                         "One-layer Transformer, K' = 5, against the fraction of decisive examples alpha'; dashed, "
-                        f"fitted in domain: {law.words}", [law_panel("one layer", x.tolist(), needed,
-                                                                     law.line(WHERE[0]))],
+                        f"fitted in domain: {law.words}", [law_panel("one layer", fractions, needed,
+                                                                     law.line("in domain"))],
                         "alpha', fraction of decisive test examples", "examples needed", log_x=True, log_y=True)
-    laws = {where: exponent(x.tolist(), values) for where, values in needed.items()}
-    few = {where: values[:, :, LENGTHS["gpt2"].index(FEW)].mean(axis=0) for where, values in gpt2.items()}
-    return Outcome(
+    exponents = "; ".join(f"{where} {in_words(power(fractions, values))}" for where, values in needed.items())
+    few = "; ".join(f"{where} {np.mean(difference.first):.3f} and {np.mean(difference.second):.3f}"
+                    for where, difference in measured["few"].items())
+    run = models_of(lab, "softmax")[0].run
+    return Findings(
         shown="How many examples bring the error down to 0.05, against the fraction of them that are decisive; figure "
               "3 shows GPT-2's curves.",
-        paper="The number grows like 1 / alpha', in and out of domain.",
-        measured=f"Verdict: {claim.verdict}. One layer, exponent of alpha': "
-                 + "; ".join(f"{where} {said(law)}" for where, law in laws.items())
-                 + f" (theorem -1). GPT-2 with {FEW} examples at alpha' = 0.4 and 1 (K' = 0.5): "
-                 + "; ".join(f"{where} {values[0]:.3f} and {values[-1]:.3f}" for where, values in few.items())
-                 + ". At K' = 5 its error is large for any number of examples (figure 3).",
-        plots=[plot], claim=claim, seeds=claim.seeds, settings=claim.settings, constants=law.constants)
+        measured=measured, plots=[plot], constants=law.constants,
+        numbers=f"One layer, exponent of alpha': {exponents}. GPT-2 with {FEW} examples at alpha' = 0.4 and 1 "
+                f"(K' = 0.5): {few}.",
+        specs={place: [(run, test_of("softmax", where, fraction, PAPER_SCALE, max(lengths)))
+                       for fraction in (fractions[0], fractions[-1])] for where, place in WHERE.items()})
 
 
-ENTRY = Entry("icl.context", "claim", "Test examples needed as fewer of them are decisive",
-              "li2024icl, theorems 3.3, 3.4, figure 3 (B)", run)
+ENTRY = Entry(
+    "icl.context", "Test examples needed as fewer of them are decisive", "li2024icl, theorems 3.3, 3.4, figure 3 (B)",
+    run, says="The number of test examples needed grows like 1 / alpha', in and out of domain.",
+    sizes={scale: Size(**vars(size), grids=GRIDS[scale]) for scale, size in SIZES.items()}, parts=(
+        *(Part("theorem", place, f"The required number of test examples grows like 1 / alpha' {where}.",
+               lambda measured, where=where: law_checks(
+                   f"an error of {NEEDED}", "alpha'", power(measured["fractions"], measured["needed"][where]),
+                   LENGTH_EXPONENT, measured["needed"][where], tolerance=TOLERANCE),
+               theory=(f"Theorem {place.split()[1]}",), measured=("number of test examples",))
+          for where, place in WHERE.items()),
+        Part("figure", "figure 3 (B)", "GPT-2 needs more test examples when fewer of them are decisive, in and out of "
+             "domain.", fewer_need_more)))

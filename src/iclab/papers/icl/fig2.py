@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.icl.mechanism import PLACES, along
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.papers.icl.mechanism import NEURONS, PLACES, along, signs, watched_specs
+from iclab.papers.icl.settings import SIZES
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import UNIT
 
 BUCKETS = 10
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
     models = one_layer_models(lab, 0.6)
     steps = [0, *models[0].steps.tolist()]
@@ -32,37 +33,34 @@ def run(lab: Lab) -> Outcome:
                                  "Decisive fraction 0.6; (A) mean norms of W_Q p_query and W_K p_i and of their parts "
                                  "along the token's pattern; (B) the query's attention on examples with its pattern.",
                                  [*norms, attention], "training step", "", share_y=False)
-    parts = {name: along(models, name)[:, -1] for name in ("norm x", "norm y", "cosine x", "cosine y")}
-    neurons = parts["norm x"].shape[1]
-    order = np.argsort(np.hypot(parts["norm x"], parts["norm y"]), axis=1)
-    sign = np.where(np.arange(neurons) < neurons // 2, 1.0, -1.0)
+    neurons = {name: along(models, name)[:, -1] for name in NEURONS}
+    order = np.argsort(np.hypot(neurons["norm x"], neurons["norm y"]), axis=1)
 
     def bucketed(values: np.ndarray) -> np.ndarray:
         return np.take_along_axis(values, order, axis=1).reshape(len(values), BUCKETS, -1).mean(axis=2)
 
-    cosines = bucketed(parts["cosine x"])
+    cosines = bucketed(neurons["cosine x"])
     tenths = [100 * (i + 0.5) / BUCKETS for i in range(BUCKETS)]
     neuron_plot = curve_figure("icl.fig2.neurons", "Neurons after training, from the smallest to the largest",
                                "Means over tenths of the neurons, sorted by the norm of their row of W_O W_V: (C) the "
                                "part that reads inputs, (D) the part that reads labels, with the sign of the output "
                                "weight.",
                                [Panel("(C) inputs", tenths, [
-                                   Curve("norm", bucketed(parts["norm x"])),
+                                   Curve("norm", bucketed(neurons["norm x"])),
                                    Curve("cosine with the mean pattern", cosines)]),
                                 Panel("(D) labels", tenths, [
-                                    Curve("norm", bucketed(parts["norm y"])),
-                                    Curve("cosine with +-q", bucketed(parts["cosine y"] * sign))])],
+                                    Curve("norm", bucketed(neurons["norm y"])),
+                                    Curve("cosine with +-q", bucketed(neurons["cosine y"] * signs(neurons)))])],
                                "percentile of the neurons' norms", "")
-    return Outcome(
+    return Findings(
         shown="How queries and keys grow during training, where attention goes, and what the neurons of the MLP read.",
-        paper="Norms grow along the relevant patterns, attention concentrates on the query's pattern, and all but a "
-              "few neurons turn towards the mean pattern and towards q or -q.",
-        measured=f"Attention on the query's pattern rises from {shares['in domain'][:, 0].mean():.2f} to "
-                 f"{shares['in domain'][:, -1].mean():.3f} in domain and {shares['out of domain'][:, -1].mean():.3f} "
-                 f"out of domain. The smallest tenth of the neurons has a cosine of {cosines[:, 0].mean():.2f} with "
-                 f"the mean pattern, the largest {cosines[:, -1].mean():.2f}. This agrees with the paper except for "
-                 "the norms of whole queries, which still contain irrelevant patterns.",
-        plots=[training_plot, neuron_plot], seeds=lab.seeds(len(models)), settings={"training": to_json(models[0].run)})
+        numbers=f"Attention on the query's pattern rises from {shares['in domain'][:, 0].mean():.2f} to "
+                f"{shares['in domain'][:, -1].mean():.3f} in domain and {shares['out of domain'][:, -1].mean():.3f} "
+                f"out of domain. The smallest tenth of the neurons has a cosine of {cosines[:, 0].mean():.2f} with "
+                f"the mean pattern, the largest {cosines[:, -1].mean():.2f}.",
+        plots=[training_plot, neuron_plot], specs=watched_specs(models))
 
 
-ENTRY = Entry("icl.fig2", "figure", "Inside the one-layer Transformer during training", "li2024icl, figure 2", run)
+ENTRY = Entry("icl.fig2", "Inside the one-layer Transformer during training", "li2024icl, figure 2", run, kind="figure",
+              says="Norms grow along the relevant patterns, attention concentrates on the query's pattern, and all but "
+                   "a few neurons turn towards the mean pattern and towards q or -q.", sizes=SIZES)

@@ -8,17 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.icl.baselines import FRACTIONS, ICL, JUDGED, LENGTHS, SEEDS, WHERE, measure, settings
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.papers.icl.baselines import FRACTIONS, ICL, JUDGED, SIZES, WHERE, baselines, measure, setting
 from iclab.probes import UNIT, information_floor
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
-    errors, lengths = measure(lab), LENGTHS[lab.scale]
-    names = list(errors["in domain", 0.8, JUDGED])
+    errors, lengths = measure(lab), lab.size.lengths
     panels = [Panel(f"{where}, decisive fraction {fraction:g}", lengths,
-                    [Curve(name, np.stack([errors[where, fraction, n][name] for n in lengths], 1)) for name in names],
+                    [Curve(name, np.stack([errors[setting(where, fraction, n)][name] for n in lengths], 1))
+                     for name in (ICL, *baselines())],
                     floor=[information_floor(WHERE[where](fraction, prompt_length=n)) for n in lengths])
               for where in WHERE for fraction in reversed(FRACTIONS)]
     plot = curve_figure("icl.fig4", "The Transformer and classical learners fitted on the context",
@@ -26,16 +27,15 @@ def run(lab: Lab) -> Outcome:
                         panels, "context examples", "error", within=UNIT)
 
     def comparison(fraction: float) -> str:
-        by_learner = errors["out of domain", fraction, JUDGED]
-        others = [values.mean() for name, values in by_learner.items() if name != ICL]
+        by_learner = errors[setting("out of domain", fraction, JUDGED)]
+        others = [by_learner[name].mean() for name in baselines()]
         return f"{by_learner[ICL].mean():.3f} against {min(others):.3f} to {max(others):.3f} at {fraction:g}"
 
-    return Outcome(
+    return Findings(
         shown="Error of the trained Transformer, and of five learners that see the context examples alone.",
-        paper="(A) With decisive fraction 0.8, in-context learning has no significant advantage; (B) with 0.6, it "
-              "needs the fewest examples.",
-        measured=f"Out of domain with {JUDGED} examples: {comparison(0.8)}, {comparison(0.6)}.", plots=[plot],
-        seeds=lab.seeds(SEEDS[lab.scale]), settings=settings(lab))
+        numbers=f"Out of domain with {JUDGED} examples: {comparison(0.8)}, {comparison(0.6)}.", plots=[plot])
 
 
-ENTRY = Entry("icl.fig4", "figure", "Against classical learners", "li2024icl, figure 4", run)
+ENTRY = Entry("icl.fig4", "Against classical learners", "li2024icl, figure 4", run, kind="figure", sizes=SIZES,
+              says="(A) With decisive fraction 0.8, in-context learning has no significant advantage; (B) with 0.6, it "
+                   "needs the fewest examples.")

@@ -7,47 +7,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.icl.pruning import PROMPTS, RATES, TESTED, measure, sorted_norms
-from iclab.papers.icl.settings import SIZES, one_layer_run, out_of_domain
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.papers.icl.pruning import RATES, SIZES, TESTED, measure, sorted_norms
+from iclab.papers.icl.settings import out_of_domain
 from iclab.probes import UNIT, information_floor
 from iclab.probes.pruning import ORDERS
 
 NAMES = {"small": "smallest first", "large": "largest first", "random": "random"}
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
-    results, norms, size = measure(lab), sorted_norms(lab), SIZES[lab.scale]
+    (error, _), (hinge, _) = measure(lab)
+    norms = sorted_norms(lab)
 
     def curves(values: np.ndarray) -> list[Curve]:
         return [Curve(NAMES[order], values[i, :, :, 0].T) for i, order in enumerate(ORDERS)]
 
     x_label, floor = "fraction of neurons pruned", [information_floor(out_of_domain(TESTED[0]))] * len(RATES)
-    large = results.error[ORDERS.index("large")]
+    large = error[ORDERS.index("large")]
     plot = curve_figure(
         "icl.fig5", "Pruning the MLP, out of domain",
         "(A) error and hinge loss against the fraction of neurons pruned, decisive fraction 0.6, and the sorted norms "
         "of the rows of W_O W_V; (B) error, largest neurons first, by the decisive fraction at test.",
-        [Panel("(A) error", RATES, curves(results.error), floor=floor, x_label=x_label, within=UNIT),
-         Panel("(A) hinge loss", RATES, curves(results.hinge), x_label=x_label),
+        [Panel("(A) error", RATES, curves(error), floor=floor, x_label=x_label, within=UNIT),
+         Panel("(A) hinge loss", RATES, curves(hinge), x_label=x_label),
          Panel("(A) norm of a neuron's row", list(range(norms.shape[1])), [Curve("softmax", norms)],
                x_label="neuron, sorted"),
          Panel("(B) error, largest first", RATES, [Curve(f"alpha' = {fraction:g}", large[:, :, i].T)
                                                   for i, fraction in enumerate(TESTED)], x_label=x_label,
                within=UNIT)],
         "", "", share_y=False)
-    at = RATES.index(0.7)
-    return Outcome(
+    half, most = (large[RATES.index(rate)].mean(axis=0) for rate in (0.5, 0.7))
+    return Findings(
         shown="What pruning neurons costs: smallest first, largest first, or in random order.",
-        paper="Nothing up to about 15 %, the share of small neurons, then more and more; less with a larger alpha'.",
-        measured=f"The hinge loss does this; the error does not change below {100 * 0.5:.0f} %. With 70 % pruned, "
-                 f"largest first, it is {large[at, :, 0].mean():.3f} at alpha' = 0.6 and "
-                 f"{large[at, :, 1].mean():.3f} at 0.8.",
-        plots=[plot], seeds=lab.seeds(size.seeds),
-        settings={"training": to_json(one_layer_run(TESTED[0], size.steps)), "prompts": PROMPTS[lab.scale]})
+        numbers=f"Largest first, the error at alpha' = 0.6 is {half[0]:.3f} with 50 % pruned and {most[0]:.3f} with "
+                f"70 %; at alpha' = 0.8 it is {half[1]:.3f} and {most[1]:.3f}.", plots=[plot])
 
 
-ENTRY = Entry("icl.fig5", "figure", "Pruning the MLP", "li2024icl, figure 5", run)
+ENTRY = Entry("icl.fig5", "Pruning the MLP", "li2024icl, figure 5", run, kind="figure", sizes=SIZES,
+              says="Pruning costs nothing up to about 15 %, the share of small neurons, then more and more; less with "
+                   "a larger alpha'.")

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from iclab.core.identity import to_json
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.icl.alpha import FRACTIONS, JUDGED, SEEDS, STEPS, TARGET, a_run, figure, measure
+from iclab.figures.plots import curve_figure
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.lab.powers import law_panel
+from iclab.papers.icl import iterations
+from iclab.papers.icl.alpha import SIZES, a_run, length_law, measure
+from iclab.theory.icl import ITERATIONS
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
-    results = measure(lab)
-    steps, needed = results.steps[JUDGED, TARGET].mean(axis=0), results.needed.mean(axis=0)
-    return Outcome(
+    results, (fractions, short) = measure(lab), (lab.size.fractions, lab.size.short)
+    law, steps_law = length_law(results, lab), iterations.steps_law(iterations.measure(lab), lab)
+    expected = steps_law.along(ITERATIONS.order(a_run(fraction, 20, 1), None) for fraction in fractions)
+    x = "alpha, fraction of decisive training examples"
+    plot = curve_figure("icl.fig6", "Training examples and iterations needed, against the decisive fraction",
+                        f"Dashed: {law.words} {steps_law.words} The latter was fitted in {ITERATIONS.entry}, where "
+                        "alpha is not varied.",
+                        [law_panel("training examples", short, {"softmax": results.needed}, law.line("alpha"), x),
+                         law_panel("iterations", fractions, {"softmax": results.iterations}, expected, x)],
+                        "", "", log_x=True, log_y=True, share_y=False)
+    steps, needed = results.iterations.mean(axis=0), results.needed.mean(axis=0)
+    return Findings(
         shown="How many examples per training prompt and how many iterations a small training loss needs.",
-        paper="Both grow as fewer examples are decisive, like 1 / alpha and alpha^(-2/3).",
-        measured=f"Training examples from {needed[-1]:.1f} to {needed[0]:.1f}, iterations from {steps[-1]:.0f} "
-                 f"(alpha {FRACTIONS[lab.scale][-1]:g}) to {steps[0]:.0f} (alpha {FRACTIONS[lab.scale][0]:g}).",
-        plots=[figure(results, "icl.fig6", lab)], seeds=lab.seeds(SEEDS[lab.scale]),
-        settings={"training": to_json(a_run(0.8, 20, STEPS["iterations"]))})
+        plots=[plot], numbers=f"Training examples from {needed[-1]:.1f} (alpha {short[-1]:g}) to {needed[0]:.1f} (alpha "
+                f"{short[0]:g}), iterations from {steps[-1]:.0f} (alpha {fractions[-1]:g}) to {steps[0]:.0f} (alpha "
+                f"{fractions[0]:g}).")
 
 
-ENTRY = Entry("icl.fig6", "figure", "Training examples and iterations needed", "li2024icl, figure 6", run)
+ENTRY = Entry("icl.fig6", "Training examples and iterations needed", "li2024icl, figure 6", run, kind="figure",
+              sizes=SIZES, says="Both grow as fewer examples are decisive, like 1 / alpha and alpha^(-2/3).")

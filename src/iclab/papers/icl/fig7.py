@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.icl.tasks import AWAY, PATTERNS, SEEDS, measure, test_of, trained_models
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.papers.icl.tasks import AWAY, SIZES, cyclic_name, measure, test_of
 from iclab.probes import UNIT, information_floor
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
-    errors, patterns = measure(lab), PATTERNS[lab.scale]
-    curves = {M1: np.stack([errors[M1, f"{M1 + away} cyclic"] for away in AWAY], 1) for M1 in patterns}
+    errors = measure(lab)
+    curves = {M1: np.stack([errors[M1, cyclic_name(M1, away)].rates for away in AWAY], 1) for M1 in lab.size.patterns}
     plot = curve_figure("icl.fig7", "Error on unseen tasks, against the number of training tasks",
                         "The first M1 tasks of the cyclic family show every pattern with both labels; one task "
                         "fewer does not.",
                         [Panel(f"M1 = {M1}", [M1 + away for away in AWAY], [Curve("softmax", values)],
                                floor=[information_floor(test_of(M1, ()))] * len(AWAY))
                          for M1, values in curves.items()], "training tasks", "error", within=UNIT)
-    errors_text = "; ".join(f"M1 = {M1}: {values[:, 0].mean():.3f} with {M1 - 1} tasks, {values[:, 1].mean():.4f} with "
-                            f"{M1}" for M1, values in curves.items())
-    return Outcome(
+    return Findings(
         shown="Error on all in-domain tasks outside the training set, as tasks are added to it.",
-        paper="The error is significant with fewer than M1 training tasks and about 0 from M1 on.",
-        measured=f"{errors_text}. This agrees with the paper.", plots=[plot], seeds=lab.seeds(SEEDS[lab.scale]),
-        settings={"training": to_json(trained_models(lab)[0].run)})
+        numbers="; ".join(f"M1 = {M1}: {values[:, 0].mean():.3f} with {M1 - 1} tasks, {values[:, 1].mean():.4f} with "
+                          f"{M1}" for M1, values in curves.items()) + ".", plots=[plot])
 
 
-ENTRY = Entry("icl.fig7", "figure", "How many training tasks are enough", "li2024icl, figure 7", run)
+ENTRY = Entry("icl.fig7", "How many training tasks are enough", "li2024icl, figure 7", run, kind="figure", sizes=SIZES,
+              says="The error is significant with fewer than M1 training tasks and about 0 from M1 on.")

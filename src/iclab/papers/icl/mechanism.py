@@ -5,27 +5,31 @@ Measured on fixed test prompts, in and out of domain (a = b = 0.64), decisive fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from iclab.lab.premises import Spec
 from iclab.models import forward_batch
 from iclab.papers.icl.settings import in_domain, out_of_domain
 from iclab.probes.watched import watched_prompts
 from iclab.training import Setup, Trained, begin, probed
 
 WATCHED = 200
+DECISIVE = 0.6
 PLACES = {"in domain": in_domain, "out of domain": out_of_domain}
+NEURONS = ("norm x", "norm y", "cosine x", "cosine y")
+"""What the probe sees of every neuron."""
 
 
 def inside(setup: Setup, params: Any) -> dict[str, Any]:
     """Probe: everything that figure 2 shows, at one moment."""
     values: dict[str, Any] = {}
     for name, make in PLACES.items():
-        test = make(0.6)
+        test = make(DECISIVE)
         batch = watched_prompts(test, WATCHED)
         units = jnp.asarray(test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True), float)
         attention = forward_batch(setup.model, params, batch)[1].scores[:, 0, :-1]
@@ -61,3 +65,14 @@ def along(models: Sequence[Trained], name: str) -> Float[np.ndarray, "seeds reco
     """Probe values before training and at every record."""
     return np.stack([np.concatenate([[probed(inside, m.run, begin(m.run).params)[name]], (m.probes or {})[name]])
                      for m in models])
+
+
+def signs(neurons: Mapping[str, Float[np.ndarray, "seeds neurons"]]) -> Float[np.ndarray, " neurons"]:
+    """The signs of the neurons' output weights."""
+    count = neurons["norm x"].shape[1]
+    return np.where(np.arange(count) < count // 2, 1.0, -1.0)
+
+
+def watched_specs(models: Sequence[Trained]) -> list[Spec]:
+    """The run and the tests that the probe watches."""
+    return [(models[0].run, make(DECISIVE)) for make in PLACES.values()]

@@ -27,8 +27,11 @@ from iclab.prompts import Classification
 from iclab.prompts.patterns import Matrix
 from iclab.training import Run, Training
 
-SIZES = {"quick": Size(seeds=4, steps=400, prompts=2_000), "full": Size(seeds=8, steps=1_000, prompts=10_000)}
-GPT2_SIZES = {"quick": Size(seeds=2, steps=300, prompts=500), "full": Size(seeds=4, steps=800, prompts=1_000)}
+SIZES = {"tiny": Size(seeds=2, steps=100, prompts=500), "quick": Size(seeds=4, steps=400, prompts=2_000),
+         "full": Size(seeds=8, steps=1_000, prompts=10_000)}
+GPT2_SIZES = {"tiny": Size(seeds=2, steps=20, prompts=500, model=GPT2(layers=1, heads=1, size=8)),
+              "quick": Size(seeds=2, steps=300, prompts=500, model=GPT2()),
+              "full": Size(seeds=6, steps=800, prompts=1_000, model=GPT2())}
 GPT2_TASKS = 4
 """U: GPT-2 is trained on the first 24 tasks and tested on the other 6."""
 TRAINING_SCALE = 0.5
@@ -72,8 +75,9 @@ def warmed_adam(learning_rate: Any) -> optax.GradientTransformation:
     return optax.chain(optax.adam(learning_rate), optax.scale_by_schedule(shape))
 
 
-def gpt2_run(steps: int) -> Run:
-    """Training of GPT-2."""
-    return Run(model=GPT2(), prompts=training_prompts(tasks=f"cyclic:{GPT2_TASKS}"),
-               training=Training(steps=steps, batch_size=32, learning_rate=2e-3, optimizer=warmed_adam, clip_norm=1.0,
-                                 record_every=50))
+def gpt2_run(scale: str) -> Run:
+    """Training of GPT-2 at a scale."""
+    size = GPT2_SIZES[scale]
+    return Run(model=size.model, prompts=training_prompts(tasks=f"cyclic:{GPT2_TASKS}"),
+               training=Training(steps=size.steps, batch_size=32, learning_rate=2e-3, optimizer=warmed_adam,
+                                 clip_norm=1.0, record_every=50))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclab.lab.entries import Lab, per_seed
+from iclab.lab.laboratory import Lab, per_seed
 from iclab.papers.icl.mechanism import inside
 from iclab.papers.icl.settings import GPT2_SIZES, SIZES, gpt2_run, one_layer_run
 from iclab.training import Trained
@@ -21,5 +21,4 @@ def one_layer_models(lab: Lab, decisive: float) -> list[Trained]:
 
 def gpt2_models(lab: Lab) -> list[Trained]:
     """GPT-2, all seeds at this scale."""
-    size = GPT2_SIZES[lab.scale]
-    return lab.train(per_seed(gpt2_run(size.steps), lab.seeds(size.seeds)))
+    return lab.train_seeds(gpt2_run(lab.scale), lab.seeds(GPT2_SIZES[lab.scale].seeds))

@@ -33,7 +33,7 @@ CHAIN_STEPS = (0, 5, 10, 15, 20, 30, 50, 200)
 """Training steps at which the page shows the weights; step 0 is the initialization, the others are recorded."""
 STARTS = {"usual": Setting(), "small": Setting(delta=0.05, norm=1.0)}
 """The softmax Transformer as the entries of the icl paper train it, and with the small start and label vector for which
-`icl.search` finds a cliff at S1 = 1 and an error that pruning raises."""
+`icl.search` finds an error that pruning raises."""
 
 
 @dataclass(frozen=True)
