@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from iclab.figures.plots import Curve, Panel
 from iclab.lab.claims import Check, between, short
-from iclab.lab.estimates import Power, powers
+from iclab.lab.estimates import Power, Share, powers
 from iclab.lab.laboratory import Lab
 from iclab.sweeps.sweep import Sweep
 from iclab.theory.statements import Constant, Law
@@ -62,6 +62,12 @@ def counted(lab: Lab, name: str, axes: Mapping[str, Sequence[float]], usual: Map
     counts = np.array(frame[measure.__name__].to_list(), float).reshape(len(plan), len(seeds))
     return Scaling(axes, {axis: np.stack([row for (swept, _), row in zip(plan, counts, strict=True) if swept == axis],
                                          axis=1) for axis in axes}, usual)
+
+
+def all_reach(what: str, counts: Iterable[Counts]) -> Check:
+    """Most seeds reach what is counted at every point; `what` names it: `loss falls to 0.05`."""
+    reached = np.all([np.isfinite(values).all(axis=1) for values in counts], axis=0)
+    return Check(f"share of seeds whose {what} in every setting", Share(reached), ">=", 0.5)
 
 
 def power_row(name: str, exponent: Power, theory: float) -> tuple[Any, ...]:
