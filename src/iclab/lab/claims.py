@@ -167,11 +167,12 @@ class PartResult:
     def deciding(self) -> CheckResult | None:
         """The check with the worst verdict that lies farthest beyond its threshold, or nearest to it if all hold.
 
-        Checks without spread over seeds (all runs finished, say) are skipped if there are others.
+        Checks that no seed speaks against (no spread, or every run finished) are skipped if there are others.
         """
         verdict = worst_verdict(self.checks)
         candidates = [check for check in self.checks if check.verdict == verdict]
-        candidates = [check for check in candidates if check.high > check.low] or candidates
+        candidates = [check for check in candidates if check.high > check.low and not (
+            check.kind == "share" and check.measured == 1)] or candidates
         pick = min if verdict == "holds" else max
         return pick(candidates, key=lambda check: check.margin, default=None)
 

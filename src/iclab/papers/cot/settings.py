@@ -26,7 +26,7 @@ LONG = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SIZES = {
     "tiny": Size(seeds=2, steps=100, prompts=100, long_prompts=100, default_prompts=100, short=(4, 8, 16, 32, 64),
                  long=(1, 16, 256), axes={"alpha'": (0.6, 0.8), "tau": (0.5, 0.7), "rho": (0.7, 0.8)}),
-    "quick": Size(seeds=8, steps=400, prompts=200, long_prompts=100, default_prompts=800, short=SHORT, long=LONG,
+    "quick": Size(seeds=8, steps=400, prompts=300, long_prompts=200, default_prompts=1_200, short=SHORT, long=LONG,
                   axes={"alpha'": (0.2, 0.4, 0.8), "tau": (0.3, 0.5, 0.7), "rho": (0.4, 0.6, 0.8)}),
     "full": Size(seeds=8, steps=2_000, prompts=1_000, long_prompts=500, default_prompts=2_000, short=SHORT, long=LONG,
                  axes={"alpha'": (0.2, 0.3, 0.4, 0.6, 0.8), "tau": (0.3, 0.4, 0.5, 0.6, 0.7),
