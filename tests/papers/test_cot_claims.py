@@ -4,34 +4,44 @@ positions shuffled."""
 from __future__ import annotations
 
 from dataclasses import replace as with_fields
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
 from iclab import SpecError, compare_reasoning, replace
-from iclab.lab.claims import WORST_FIRST
-from iclab.lab.entries import Lab, Size
-from iclab.papers.cot import condition1, dynamics, examples, icl, iterations
+from iclab.lab.claims import judged, worst_verdict
+from iclab.lab.entries import Size
+from iclab.lab.estimates import power
+from iclab.lab.judging import judge_part
+from iclab.lab.laboratory import Lab
+from iclab.lab.powers import Scaling
+from iclab.papers.cot import condition1, dynamics, examples, icl, iterations, needs
 from iclab.papers.cot.mechanism import along, inside
-from iclab.papers.cot.settings import a_run, default_test
+from iclab.papers.cot.settings import SIZES, a_run, default_test
 from iclab.papers.cot.trained import untrained
 from iclab.prompts.transitions import quality, same_steps, weak_step
 from iclab.sweeps.store import Store
 from iclab.theory.cot import prediction, theorem2_conditions, theorem3_conditions
 from iclab.training import train_many
 
-STEPS = 200
+STEPS, SEEDS = 200, 8
 BROKEN = ("untrained", "positions shuffled")
 """Keys without positions attend to other steps, which `cot.dynamics` sees; their answers suffer too little to fail."""
 
 
-def worst(checks):
-    return next(verdict for verdict in WORST_FIRST if verdict in [check.verdict for check in checks])
+def verdict(checks):
+    return worst_verdict(judged(checks))
 
 
 def failing(checks):
-    return [check.name for check in checks if check.verdict == "fails"]
+    return [check.name for check in judged(checks) if check.verdict == "fails"]
+
+
+def part(entry, place):
+    """The rule of a part."""
+    return next(part for part in entry.parts if part.place == place).checks
 
 
 def shuffled(models):
@@ -48,29 +58,24 @@ def shuffled(models):
 def models():
     run = a_run(STEPS, record_every=5)
     blind = replace(run, model=replace(run.model, key_positions=False))
-    trained = train_many([one.seeded(seed) for one in (run, blind) for seed in range(4)], probe=inside)
-    good, bad = trained[:4], trained[4:]
+    trained = train_many([one.seeded(seed) for one in (run, blind) for seed in range(SEEDS)], probe=inside)
+    good, bad = trained[:SEEDS], trained[SEEDS:]
     return {"trained": good, "untrained": untrained(good), "without positions": bad,
             "positions shuffled": shuffled(good)}
 
 
 @pytest.fixture
 def lab(models, tmp_path, monkeypatch):
-    """`lab(kind)`: a laboratory whose models are of this kind."""
-    monkeypatch.setitem(examples.AXES, "quick", {"alpha'": (0.4, 0.8), "tau": (0.3, 0.5)})
-    for module in (examples, icl, condition1):
+    """`lab(kind, prompts)`: a laboratory whose models are of this kind."""
+    for module in (needs, icl, condition1):
         monkeypatch.setattr(module, "models", lambda lab: models[lab.kind])
-    monkeypatch.setattr(condition1, "LONG", (1, 256))
-    short = (1, *examples.JUDGED)
-    monkeypatch.setattr(examples, "LENGTHS", {"alpha'": short, "tau": short})
-    monkeypatch.setattr(icl, "EXAMPLES", 32)
-    for module in ("examples", "icl", "settings", "trained"):
-        monkeypatch.setattr(f"iclab.papers.cot.{module}.SHORT", short)
 
-    def of(kind, prompts=100):
-        sizes = {"quick": Size(seeds=4, steps=STEPS, prompts=prompts)}
-        monkeypatch.setattr("iclab.papers.cot.trained.SIZES", sizes)
-        new_lab = Lab(Store(tmp_path / kind), "quick")
+    def of(kind, prompts=100, **axes):
+        monkeypatch.setitem(SIZES, "tiny", Size(
+            seeds=SEEDS, steps=STEPS, prompts=prompts, long_prompts=prompts, default_prompts=4 * prompts,
+            short=(1, *examples.JUDGED), long=(1, condition1.FAR),
+            axes=axes or {"alpha'": (0.4, 0.8), "tau": (0.3, 0.5)}))
+        new_lab = Lab(Store(tmp_path / "store"), "tiny")
         new_lab.kind = kind
         return new_lab
 
@@ -78,59 +83,89 @@ def lab(models, tmp_path, monkeypatch):
 
 
 def test_dynamics(models):
-    def judged(kind, masses=None):
+    def measured(kind, masses=None):
         rows = along(models[kind])
-        return dynamics.checks(rows[:, -1] if masses is None else masses, dynamics.stages(models[kind]))
+        return dynamics.Measured(rows[:, -1] if masses is None else masses, dynamics.stages(models[kind]))
 
-    assert worst(judged("trained")) == "holds"
-    assert "attention on other steps" in failing(judged("without positions"))
+    good = measured("trained")
+    assert [verdict(rule(good)) for rule in (dynamics.gathered, dynamics.in_two_stages)] == ["holds", "holds"]
+    assert "attention on other steps" in failing(dynamics.in_two_stages(measured("without positions")))
     look = jax.jit(lambda params: inside(models["trained"][0].run, params)["mass"].mean(axis=0))
     for kind in BROKEN:
-        masses = np.stack([np.asarray(look(model.params)) for model in models[kind]])
+        broken = measured(kind, np.stack([np.asarray(look(model.params)) for model in models[kind]]))
+        assert failing(dynamics.gathered(broken)) == ["attention on the same step and pattern"]
         assert {"attention on the same step and pattern", "attention on other steps"} <= set(
-            failing(judged(kind, masses)))
-    late = dynamics.Stages(np.full(4, 50.0) + np.arange(4), np.full(4, 40.0), np.zeros(4))
-    assert failing(dynamics.checks(along(models["trained"])[:, -1], late)) == [
+            failing(dynamics.in_two_stages(broken)))
+    late = dynamics.Stages(np.full(SEEDS, 50.0) + np.arange(SEEDS), np.full(SEEDS, 40.0), np.zeros(SEEDS))
+    assert failing(dynamics.in_two_stages(good._replace(ends=late))) == [
         "end of the first stage over end of the second"]
 
 
 @pytest.mark.slow
 def test_examples(lab):
-    def judged(kind, prompts):
+    def measured(kind, prompts):
         kind_lab = lab(kind, prompts)
-        return examples.checks(examples.measure(kind_lab), examples.at_default(kind_lab, examples.JUDGED))
+        return examples.Measured(needs.measure(kind_lab, "cot"), needs.at_default(kind_lab, examples.JUDGED),
+                                 4 * prompts)
 
-    good = judged("trained", 500)
-    assert worst(good) == "holds", [check for check in good if check.verdict != "holds"]
-    blind = examples.at_default(lab("without positions", 100), (4, 8))
+    good = measured("trained", 500)
+    for rule in examples.ENTRY.parts:
+        assert verdict(rule.checks(good)) == "holds", rule.place
+    blind = needs.at_default(lab("without positions", 100), (4, 8))
     assert (blind.cot - blind.vote).mean() > 0.01
     for kind in BROKEN:
-        names = failing(judged(kind, 100))
-        assert any("ideal vote" in name for name in names), kind
-        assert any("share of settings" in name for name in names), kind
+        broken = measured(kind, 100)
+        assert any("ideal vote" in name for name in failing(examples.like_the_vote(broken))), kind
+        for place in ("theorem 2", "figure 2"):
+            assert any("share of seeds" in name for name in failing(part(examples.ENTRY, place)(broken))), kind
 
 
 def test_icl(lab, monkeypatch):
-    monkeypatch.setattr(icl, "NAMES", {"alpha'": "alpha'", "tau": "tau_o"})
     monkeypatch.setattr(icl, "FRACTIONS", (0.1, 0.8))
-    monkeypatch.setitem(examples.AXES, "quick", {"alpha'": (0.6, 0.8), "tau": (0.4, 0.5)})
-    good = lab("trained", 400)
-    by_axis, few = examples.measure(good), icl.few_matching(good)
-    assert worst(icl.checks(by_axis, few)) == "holds"
-    assert any("untrained" in name for name in failing(icl.checks(by_axis, {**few, "trained": few["untrained"]})))
+    monkeypatch.setattr(icl, "EXAMPLES", 32)
+    good = lab("trained", 400, **{"alpha'": (0.6, 0.8), "tau": (0.4, 0.5)})
+    measured = icl.Measured(needs.measure(good, "icl"), icl.few_matching(good), 400)
+    assert list(measured.needs.x) == ["alpha'", "tau_o"]
+    for rule in icl.ENTRY.parts:
+        assert verdict(rule.checks(measured)) == "holds", rule.place
+    few = {**measured.few, "trained": measured.few["untrained"]}
+    assert any("untrained" in name for name in failing(icl.training_helps(measured._replace(few=few))))
 
 
 @pytest.mark.slow
-def test_condition1(lab, monkeypatch):
-    monkeypatch.setattr("iclab.papers.cot.trained.FEWER", 1.0)
-    assert worst(condition1.checks(condition1.measure(lab("trained", 600)))) == "holds"
+def test_condition1(lab):
+    good = condition1.measure(lab("trained", 600))
+    for rule in condition1.ENTRY.parts:
+        assert verdict(rule.checks(good)) == "holds", rule.place
     for kind in BROKEN:
-        assert any("CoT" in name for name in failing(condition1.checks(condition1.measure(lab(kind))))), kind
+        broken = condition1.measure(lab(kind))
+        for rule in (condition1.chains_succeed, condition1.figure):
+            assert any("CoT" in name for name in failing(rule(broken))), kind
+
+
+def test_a_setting_outside_the_premises_says_nothing_about_the_theorem(models):
+    """The step size is 10; theorem 1 takes one below 1."""
+    measured = dynamics.Measured(along(models["trained"])[:, -1], dynamics.stages(models["trained"]))
+    proposition = dynamics.ENTRY.parts[0]
+    result = judge_part("cot", proposition, measured, [(models["trained"][0].run, default_test(prompt_length=20))])
+    assert result.verdict == "outside"
+    assert "Theorem 1: step size eta" in [premise.name for premise in result.premises if not premise.met]
+
+
+def test_the_first_rule_on_needed_examples_still_judges():
+    """A law steeper than -2.35 stays below the order and fails the first rule."""
+    x = np.array([0.2, 0.4, 0.8])
+    counts = np.outer(1 + 0.01 * np.arange(SEEDS), x**-2.6)
+    measured = SimpleNamespace(needs=SimpleNamespace(counts={"rho": counts}, shares={"rho": counts / 1000},
+                                                     exponents={"rho": power(x, counts)}))
+    theorem = examples.ENTRY.parts[0]
+    assert verdict(theorem.checks(measured)) == "holds"
+    assert failing(theorem.earlier[0].checks(measured)) == ["exponent of rho"]
 
 
 def test_the_text_for_settings_that_never_reach_the_target():
-    assert "constant 0.60 is enough" in examples.enough({"tau": np.array([[0.5, 0.6]])})
-    assert "1 of 2 settings and seeds never reached" in examples.enough({"tau": np.array([[np.nan, 0.6]])})
+    assert "at most 0.60 of the theorem's order" in needs.constant_of({"tau": np.array([[0.5, 0.6]])})
+    assert "1 of 2 settings and seeds never reach" in needs.constant_of({"tau": np.array([[np.nan, 0.6]])})
 
 
 def test_columns_that_lead_back_get_less_attention(models):
@@ -140,21 +175,31 @@ def test_columns_that_lead_back_get_less_attention(models):
 
 def test_iterations(models):
     """The law passes; no dependence, or a loss that never falls, does not."""
-    axes = iterations.AXES["full"]
-    noise = 1 + 0.01 * np.random.default_rng(0).normal(size=(4, 1))
-    powers = {"M": 1.0, "K": 0.3, "alpha": -1.0}
-    counts = {axis: noise * np.array(axes[axis]) ** power for axis, power in powers.items()}
-    lengths = noise / np.array(iterations.FRACTIONS["full"])
-    assert worst(iterations.checks(counts, lengths, "full")) == "holds"
-    for axis in axes:
-        flat = {**counts, axis: noise * np.ones(len(axes[axis])) * (0.99 ** np.arange(len(axes[axis])))}
-        assert any(f"exponent of {axis}" in name for name in failing(iterations.checks(flat, lengths, "full")))
-    assert failing(iterations.checks(counts, noise * np.ones((4, 4)), "full")) == [
-        "l_tr: exponent of alpha (theorem -1)"]
+    size = iterations.SIZES["full"]
+    noise = 1 + 0.01 * np.random.default_rng(0).normal(size=(SEEDS, 1))
+    law = {"M": 1.0, "K": 0.3, "alpha": -1.0}
+
+    def measured(**changes):
+        counts = {axis: noise * (np.array(size.axes[axis]) / iterations.USUAL[axis]) ** exponent
+                  for axis, exponent in law.items()}
+        lengths = changes.pop("lengths", noise / np.array(size.fractions))
+        return iterations.Measured(Scaling(size.axes, counts | changes, iterations.USUAL), size.fractions, lengths)
+
+    rules = {"M": iterations.bounds_are_needed, "alpha": iterations.bounds_are_needed,
+             "K": iterations.longer_chains_cost}
+    assert [verdict(part.checks(measured())) for part in iterations.ENTRY.parts] == ["holds"] * 3
+    for axis, values in size.axes.items():
+        flat = {axis: noise * np.ones(len(values)) * 0.99 ** np.arange(len(values))}
+        assert f"exponent of {axis}" in failing(rules[axis](measured(**flat)))
+    steep = {"M": noise * (np.array(size.axes["M"]) / 20) ** 1.6}
+    assert failing(iterations.bounds_suffice(measured(**steep))) == ["exponent of M"]
+    assert failing(iterations.bounds_are_needed(measured(lengths=noise * np.ones((SEEDS, 5))))) == [
+        "exponent of alpha, l_tr"]
     assert all(model.loss[-1] < iterations.TARGET for model in models["trained"])
     stuck = [with_fields(model, loss=np.full_like(model.loss, model.loss[0])) for model in models["trained"]]
-    never = {**counts, "M": np.array([[iterations.iterations_to(model, iterations.TARGET)] * 3 for model in stuck])}
-    assert "share of runs whose loss falls to 0.05" in failing(iterations.checks(never, lengths, "full"))
+    never = {"M": np.array([[iterations.iterations_to(model, iterations.TARGET)] * 5 for model in stuck])}
+    assert "share of seeds whose loss falls to 0.05 in every setting" in failing(
+        iterations.bounds_suffice(measured(**never)))
 
 
 def test_the_theorems_conditions_and_orders():

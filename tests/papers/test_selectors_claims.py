@@ -5,19 +5,16 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from every_entry import verdicts
 
 from iclab import train_many
 from iclab.core.spec import replace
 from iclab.models import forward_batch
 from iclab.papers.selectors import decode, features, noise
-from iclab.papers.selectors.mechanism import along, inside, parts
+from iclab.papers.selectors.mechanism import along, inside, parts, pattern_norms
 from iclab.papers.selectors.settings import a_run
 
 SEEDS = [0, 1, 2, 3]
-
-
-def verdicts(judged):
-    return {check.verdict for check in judged}
 
 
 @pytest.fixture(scope="module")
@@ -29,22 +26,25 @@ def models():
 
 
 def test_relevant_patterns_grow(models):
-    norms = {f"{letter} {kind}": along(models, f"{letter} {kind}") for letter in ("query", "key")
-             for kind in ("relevant", "irrelevant")}
-    assert verdicts(features.checks(norms)) == {"holds"}
+    norms = pattern_norms(models)
+    assert verdicts(features.relevant_grow(norms)) == ["holds"] * 4
     everything = dict.fromkeys(norms, norms["query relevant"])
-    assert verdicts(features.checks(everything)) == {"holds", "fails"}
+    assert verdicts(features.relevant_grow(everything)) == ["holds", "fails", "holds", "fails"]
     before = {name: values[:, :1] for name, values in norms.items()}
-    assert [check.verdict for check in features.checks(before)] == ["fails", "holds", "fails", "holds"]
+    assert verdicts(features.relevant_grow(before)) == ["fails", "holds", "fails", "holds"]
 
 
 def test_labels_decide(models):
-    seen = {name: along(models, name) for name in decode.SEEN}
-    assert verdicts(decode.checks(seen)) == {"holds"}
-    before = {name: values[:, :1] for name, values in seen.items()}
-    assert decode.checks(before)[1].verdict == "fails"
-    swapped = seen | {"error of labels": seen["error of features"], "error of features": seen["error of labels"]}
-    assert [check.verdict for check in decode.checks(swapped)][1:] == ["fails", "fails"]
+    probed = {name: along(models, name) for name in decode.PROBED}
+    assert verdicts(decode.labels_exceed(probed)) == ["holds"]
+    assert verdicts(decode.labels_decide(probed)) == ["holds", "holds"]
+    assert verdicts(decode.labels_exceed(probed, " after values")) != ["holds"]
+    before = {name: values[:, :1] for name, values in probed.items()}
+    assert verdicts(decode.labels_decide(before))[0] == "fails"
+    swapped = probed | {"error of labels": probed["error of features"], "error of features": probed["error of labels"]}
+    assert verdicts(decode.labels_decide(swapped)) == ["fails", "fails"]
+    features_alone = probed | {"share": 1 - probed["share"]}
+    assert verdicts(decode.labels_exceed(features_alone)) == ["fails"]
 
 
 def test_the_two_parts_are_the_whole(models):
@@ -58,13 +58,19 @@ def test_the_two_parts_are_the_whole(models):
 
 
 def test_noise_and_combinations():
-    axes = noise.AXES["full"]
-    counts = {axis: np.tile(np.array(axes[axis]) ** theory, (4, 1)) for axis, theory in noise.THEORY.items()}
-    counts["tau"] = np.tile([noise.noise_factor(tau, 6) for tau in axes["tau"]], (4, 1))
-    right = np.zeros((4, len(noise.tests())))
-    assert verdicts(noise.checks(counts, right, axes)) == {"holds"}
-    flat = {axis: np.ones_like(values) for axis, values in counts.items()}
-    judged = [check.verdict for check in noise.checks(flat, right + 0.5, axes)]
-    assert judged.count("fails") == 5
+    axes = noise.SIZES["full"].axes
+    counts = {axis: np.tile(np.array(axes[axis]) ** theory, (8, 1)) for axis, theory in noise.THEORY.items()}
+    counts["tau"] = np.tile([noise.noise_factor(tau, 6) for tau in axes["tau"]], (8, 1))
+
+    def by_part(counts, error):
+        measured = noise.Measured(axes, counts, np.full((8, len(noise.tests())), error), 1000)
+        return [verdicts(part.checks(measured)) for part in noise.ENTRY.parts]
+
+    assert {verdict for part in by_part(counts, 0.0) for verdict in part} == {"holds"}
+    law, *errors = by_part({axis: np.ones_like(values) for axis, values in counts.items()}, 0.5)
+    assert law.count("fails") == 3
+    assert errors == [["fails"], ["fails"]]
+    never = by_part({axis: np.full_like(values, np.nan) for axis, values in counts.items()}, 0.0)
+    assert never[0][0] == "fails"
     assert noise.noise_factor(0.15, 6) == pytest.approx(10**0.5, rel=1e-3)
-    assert noise.axis_run("M", 40).prompts.irrelevant_patterns == 36
+    assert noise.axis_run("M", 40, 400).prompts.irrelevant_patterns == 36

@@ -11,10 +11,9 @@ from jaxtyping import Float
 
 from iclab.figures.plots import Curve, Panel
 from iclab.lab.claims import Check, between, short
-from iclab.lab.estimates import Mean, Power, powers
+from iclab.lab.estimates import Power, Share, powers
 from iclab.lab.laboratory import Lab
 from iclab.lab.premises import Spec
-from iclab.probes import UNIT
 from iclab.sweeps.sweep import Sweep
 from iclab.theory.statements import Constant, Law
 from iclab.training import Run
@@ -49,11 +48,6 @@ class Scaling:
         return [check for axis in self.axes for check in between(
             f"{prefix}exponent of {axis}", exponents[axis], theory[axis] - tolerance, theory[axis] + tolerance)]
 
-    def reached(self, what: str) -> Check:
-        """Every run got as far as `what` is counted to."""
-        share = np.mean([np.isfinite(counts).mean(axis=1) for counts in self.counts.values()], axis=0)
-        return Check(f"share of runs that reach {what}", Mean(share, UNIT), ">=", 1.0)
-
     def rows(self, theory: Mapping[str, float], prefix: str = "") -> list[tuple[Any, ...]]:
         """Rows under `HEADER`."""
         return [power_row(f"{prefix}{axis}", exponent, theory[axis]) for axis, exponent in self.exponents.items()]
@@ -75,6 +69,12 @@ def end_specs(axes: Mapping[str, Sequence[float]], run_at: Callable[[str, float]
     """The runs at both ends of every axis, each tested on its training prompts: where the premises must be met."""
     runs = [run_at(axis, value) for axis, values in axes.items() for value in (min(values), max(values))]
     return [(run, run.prompts) for run in runs]
+
+
+def all_reach(what: str, counts: Iterable[Counts]) -> Check:
+    """Most seeds reach what is counted at every point; `what` names it: `loss falls to 0.05`."""
+    reached = np.all([np.isfinite(values).all(axis=1) for values in counts], axis=0)
+    return Check(f"share of seeds whose {what} in every setting", Share(reached), ">=", 0.5)
 
 
 def power_row(name: str, exponent: Power, theory: float) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from iclab.core.errors import require
-from iclab.lab.entries import per_seed
+from iclab.lab.laboratory import per_seed
 from iclab.papers.cot.settings import a_run
 from iclab.probes import UNIT, Interval, seed_interval
 from iclab.probes.chains import chain_errors

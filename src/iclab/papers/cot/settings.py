@@ -20,14 +20,20 @@ from iclab.prompts.chain import Chain, chain_test
 from iclab.prompts.transitions import weak_step
 from iclab.training import Run, Training
 
-SIZES = {"quick": Size(seeds=4, steps=400, prompts=300), "full": Size(seeds=8, steps=2_000, prompts=1_000)}
-"""`prompts` is for tests with up to 96 examples; longer tests use the fraction `FEWER` of it."""
-FEWER = 0.5
 TAU, RHO = 0.5, 0.8
 SHORT = (1, 2, 4, 8, 12, 16, 24, 32, 64, 96)
-"""Numbers of examples at which errors are measured."""
 LONG = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-"""The same, where many examples are needed."""
+SIZES = {
+    "tiny": Size(seeds=2, steps=100, prompts=100, long_prompts=100, default_prompts=100, short=(4, 8, 16, 32, 64),
+                 long=(1, 16, 256), axes={"alpha'": (0.6, 0.8), "tau": (0.5, 0.7), "rho": (0.7, 0.8)}),
+    "quick": Size(seeds=8, steps=400, prompts=300, long_prompts=200, default_prompts=1_200, short=SHORT, long=LONG,
+                  axes={"alpha'": (0.2, 0.4, 0.8), "tau": (0.3, 0.5, 0.7), "rho": (0.4, 0.6, 0.8)}),
+    "full": Size(seeds=8, steps=2_000, prompts=1_000, long_prompts=500, default_prompts=2_000, short=SHORT, long=LONG,
+                 axes={"alpha'": (0.2, 0.3, 0.4, 0.6, 0.8), "tau": (0.3, 0.4, 0.5, 0.6, 0.7),
+                       "rho": (0.2, 0.3, 0.4, 0.6, 0.8)}),
+}
+"""`short` and `long` are the numbers of examples at which errors are measured, the second where many are needed, with
+`long_prompts` prompts; the default setting has `default_prompts`, because the vote has many ties, broken at random."""
 
 
 def training_prompts(**changes: Any) -> Chain:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace as with_fields
-from typing import Any
 
-import numpy as np
-
-from iclab.lab.entries import Lab, per_seed
+from iclab.lab.laboratory import Lab
 from iclab.papers.cot.mechanism import inside
-from iclab.papers.cot.settings import FEWER, SHORT, SIZES, a_run
+from iclab.papers.cot.settings import SHORT, SIZES, a_run
 from iclab.probes.chains import Asked, ChainErrors, all_chain_errors
 from iclab.prompts.chain import Chain
 from iclab.training import Trained
@@ -20,7 +17,7 @@ from iclab.training.sgd import begin
 def models(lab: Lab) -> list[Trained]:
     """All seeds at this scale, probed during training."""
     size = SIZES[lab.scale]
-    return lab.train(per_seed(a_run(size.steps, record_every=5), lab.seeds(size.seeds)), inside)
+    return lab.train_seeds(a_run(size.steps, record_every=5), lab.seeds(size.seeds), inside)
 
 
 def untrained(trained_models: Sequence[Trained]) -> list[Trained]:
@@ -30,7 +27,8 @@ def untrained(trained_models: Sequence[Trained]) -> list[Trained]:
 
 def prompts_for(lab: Lab, lengths: Sequence[int]) -> int:
     """Prompts per test at this scale: fewer where they are long."""
-    return int(SIZES[lab.scale].prompts * (1.0 if max(lengths) <= max(SHORT) else FEWER))
+    size = SIZES[lab.scale]
+    return size.prompts if max(lengths) <= max(SHORT) else size.long_prompts
 
 
 def asked(lab: Lab, trained_models: Sequence[Trained], tests: Sequence[Chain], lengths: Sequence[int]) -> Asked:
@@ -38,12 +36,6 @@ def asked(lab: Lab, trained_models: Sequence[Trained], tests: Sequence[Chain], l
     return Asked(trained_models, tests, tuple(lengths), prompts_for(lab, lengths))
 
 
-def errors(lab: Lab, name: str, parts: Sequence[Asked]) -> list[ChainErrors]:
-    """Errors of all parts, measured once; `name` distinguishes changes made to the models after training."""
-    def compute() -> list[Any]:
-        return [[values.tolist() for values in part_errors] for part_errors in all_chain_errors(parts)]
-
-    ingredients = [[[trained.run for trained in part.models], list(part.tests), list(part.lengths), part.prompts]
-                   for part in parts]
-    return [ChainErrors(*(np.array(values) for values in part_errors))
-            for part_errors in lab.store.recall(f"cot-{name}", ingredients, compute)]
+def errors(lab: Lab, parts: Sequence[Asked]) -> list[ChainErrors]:
+    """Errors of all parts, measured once."""
+    return [ChainErrors(*values) for values in lab.remember(all_chain_errors, parts)]

@@ -20,7 +20,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.claims import Check
 from iclab.lab.entries import Checks, Entry, Findings, Note, Part, Size, Table
 from iclab.lab.laboratory import Lab
-from iclab.lab.powers import HEADER, FittedLaw, Scaling, counted, end_specs, fit_law, in_words
+from iclab.lab.powers import HEADER, FittedLaw, Scaling, all_reach, counted, end_specs, fit_law, in_words
 from iclab.papers.mamba.settings import one_layer_run
 from iclab.probes.scaling import iterations_to
 from iclab.theory.mamba import ITERATION_EXPONENTS as THEORY
@@ -74,7 +74,7 @@ def law_of(member: str) -> Checks:
     """The rule for a model."""
     def checks(scalings: Mapping[str, Scaling]) -> list[Check]:
         scaling = scalings[member]
-        return [scaling.reached(f"a loss of {TARGET:g}"), *scaling.checks(THEORY[member])]
+        return [all_reach(f"loss falls to {TARGET:g}", scaling.counts.values()), *scaling.checks(THEORY[member])]
     return checks
 
 

@@ -1,60 +1,65 @@
 """Claim `selectors.decode`: the MLP decides by the labels that attention brings, not by the features (figure 1, b).
 
-Rule, written before the run, over the neurons that vote for the truth: at the end of training the label part of a
-neuron's input exceeds its feature part in at least half of the cases; with the label part alone the model errs on at
-most 0.01 of the prompts, with the feature part alone on at least 0.3. Cost: none beyond `selectors.features`.
+Rules, over the neurons that vote for the truth, at the end of training. Proposition 2, as printed, with the coordinates
+split after W_V: the label part of a neuron's input exceeds its feature part in at least half of the cases. Figure 1
+(b): the same with the columns split before W_V, which tells what is read from labels and from features. Ours: with the
+label part alone, split before W_V, the model errs on at most 0.01 of the prompts, with the feature part alone on at
+least 0.3. The last two were written before the run. Cost: none beyond `selectors.features`.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Float
-
-from iclab.core.identity import to_json
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.selectors.mechanism import WATCHED, along
+from iclab.lab.claims import Check
+from iclab.lab.entries import Entry, Findings, Note, Part
+from iclab.lab.estimates import Mean, Rate
+from iclab.lab.laboratory import Lab
+from iclab.papers.selectors.mechanism import WATCHED, Records, along
+from iclab.papers.selectors.settings import SIZES, training_prompts
 from iclab.papers.selectors.trained import trained_models
-from iclab.probes import UNIT, seed_interval
-from iclab.sweeps.store import run_id
+from iclab.probes import UNIT
 
-SEEN = ("share", "error of labels", "error of features", "labels", "features", "share after values",
-        "error of features after values")
+PROBED = ("share", "error of labels", "error of features", "labels", "features", "share after values",
+          "error of features after values")
 HALF, RIGHT, WRONG = 0.5, 0.01, 0.3
-STATEMENT = "In a constant fraction of the neurons the label part exceeds the feature part, and it decides the output."
-PLACE = "li2024selectors, proposition 2, figure 1 (b)"
 
 
-def checks(probed: dict[str, Float[np.ndarray, "seeds records"]]) -> list[Check]:
-    """The rule above, on the probe's values during training."""
-    ends = {name: seed_interval(probed[name][:, -1], within=UNIT)
-            for name in ("share", "error of labels", "error of features")}
-    return [Check.of("share of neurons whose label part exceeds the feature part", ends["share"], ">=", HALF),
-            Check.of("error with the label part alone", ends["error of labels"], "<=", RIGHT),
-            Check.of("error with the feature part alone", ends["error of features"], ">=", WRONG)]
+def labels_exceed(probed: Records, cut: str = "") -> list[Check]:
+    """The label part is the larger in half of the neurons."""
+    return [Check(f"share of neurons whose label part exceeds the feature part{cut}",
+                  Mean(probed[f"share{cut}"][:, -1], UNIT), ">=", HALF)]
 
 
-def run(lab: Lab) -> Outcome:
-    """Judge the claim."""
+def labels_decide(probed: Records) -> list[Check]:
+    """The label part alone is right, the feature part alone is not."""
+    return [Check("error with the label part alone", Rate(probed["error of labels"][:, -1], WATCHED), "<=", RIGHT),
+            Check("error with the feature part alone", Rate(probed["error of features"][:, -1], WATCHED), ">=", WRONG)]
+
+
+def run(lab: Lab) -> Findings:
+    """Train and look at the probes."""
     models = trained_models(lab)
-    probed = {name: along(models, name) for name in SEEN}
-    judged = checks(probed)
-    claim = Claim(id="selectors.decode", statement=STATEMENT, place=PLACE, checks=judged, conditions=[],
-                  settings={"training": to_json(models[0].run), "prompts watched": WATCHED},
-                  seeds=lab.seeds(len(models)), runs=[str(run_id(m.run)) for m in models], scale=lab.scale)
-    return Outcome(
+    probed = {name: along(models, name) for name in PROBED}
+    end = {name: values[:, -1].mean() for name, values in probed.items()}
+    return Findings(
         shown="The two parts of the neurons' input, and what the model would answer with either one alone.",
-        paper="The label part exceeds the feature part in a constant fraction of the neurons; the others stay near "
-              "their initial values.",
-        measured=f"Verdict: {claim.verdict}. The label part is the larger in {judged[0].measured:.2f} of the neurons "
-                 f"that vote for the truth; on average it is {probed['labels'][:, -1].mean():.2f}, the feature part "
-                 f"{probed['features'][:, -1].mean():.2f}. With the label part alone the model errs on "
-                 f"{judged[1].measured:.4f} of the prompts, with the feature part alone on {judged[2].measured:.2f}. "
-                 "The proposition splits the coordinates after W_V; split there, the label part is the larger in "
-                 f"{probed['share after values'][:, -1].mean():.2f} of the neurons, and the feature part alone errs on "
-                 f"{probed['error of features after values'][:, -1].mean():.2f} of the prompts: training mixes these "
-                 "coordinates.",
-        claim=claim, seeds=claim.seeds, settings=claim.settings)
+        measured=probed,
+        numbers=f"On average the label part is {end['labels']:.2f}, the feature part {end['features']:.2f}. Split "
+                "after W_V, the feature part alone errs on "
+                f"{end['error of features after values']:.2f} of the prompts, split before it on "
+                f"{end['error of features']:.2f}.",
+        specs=[(models[0].run, training_prompts())], settings={"prompts watched": WATCHED})
 
 
-ENTRY = Entry("selectors.decode", "claim", "The label part decides the output", PLACE, run)
+ENTRY = Entry(
+    "selectors.decode", "The label part decides the output", "li2024selectors, proposition 2, figure 1 (b)", run,
+    says="In a constant fraction of the neurons the label part exceeds the feature part, and it decides the output.",
+    sizes=SIZES, parts=(
+        Part("theorem", "proposition 2", "Split after W_V, the label part exceeds the feature part in a constant "
+             "fraction of the neurons.", lambda probed: labels_exceed(probed, " after values"),
+             theory=("Proposition 2",)),
+        Part("figure", "figure 1 (b)", "What neurons read from labels outgrows what they read from features.",
+             labels_exceed),
+        Part("ours", "what decides the output", "With the label part alone the model is right, with the feature part "
+             "alone it is not.", labels_decide)),
+    notes=(Note("2026-11-18", "Training mixes the coordinates of W_V, so that after it the feature coordinates contain "
+                "the label as well."),))

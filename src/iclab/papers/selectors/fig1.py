@@ -5,19 +5,18 @@ Cost: none beyond `selectors.features`.
 
 from __future__ import annotations
 
-from iclab.core.identity import to_json
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.lab.entries import Entry, Lab, Outcome
-from iclab.papers.selectors.mechanism import along
+from iclab.lab.entries import Entry, Findings
+from iclab.lab.laboratory import Lab
+from iclab.papers.selectors.mechanism import along, pattern_norms
+from iclab.papers.selectors.settings import SIZES, training_prompts
 from iclab.papers.selectors.trained import trained_models
 
 
-def run(lab: Lab) -> Outcome:
+def run(lab: Lab) -> Findings:
     """Draw the figure."""
     models = trained_models(lab)
-    steps = [0, *models[0].steps.tolist()]
-    norms = {f"{weights} {kind}": along(models, f"{weights} {kind}") for weights in ("query", "key")
-             for kind in ("relevant", "irrelevant")}
+    steps, norms = [0, *models[0].steps.tolist()], pattern_norms(models)
     features, labels = along(models, "features"), along(models, "labels")
     plot = curve_figure(
         "selectors.fig1", "Patterns in queries and keys, and what the neurons read, during training",
@@ -29,12 +28,13 @@ def run(lab: Lab) -> Outcome:
         "training step", "", share_y=False)
     ends = ", ".join(f"{name} {values[:, 0].mean():.2f} to {values[:, -1].mean():.2f}"
                      for name, values in norms.items())
-    return Outcome(
+    return Findings(
         shown="How patterns grow in queries and keys, and which part of the attended columns the neurons read.",
-        paper="Relevant patterns grow, irrelevant ones stay; the label part outgrows the feature part.",
-        measured=f"Norms from before training to its end: {ends}. The feature part reaches "
-                 f"{features[:, -1].mean():.2f}, the label part {labels[:, -1].mean():.2f}.",
-        plots=[plot], seeds=lab.seeds(len(models)), settings={"training": to_json(models[0].run)})
+        numbers=f"Norms from before training to its end: {ends}. The feature part reaches "
+                f"{features[:, -1].mean():.2f}, the label part {labels[:, -1].mean():.2f}.",
+        plots=[plot], specs=[(models[0].run, training_prompts())])
 
 
-ENTRY = Entry("selectors.fig1", "figure", "Patterns and neurons during training", "li2024selectors, figure 1", run)
+ENTRY = Entry("selectors.fig1", "Patterns and neurons during training", "li2024selectors, figure 1", run,
+              kind="figure", sizes=SIZES,
+              says="Relevant patterns grow, irrelevant ones stay; the label part outgrows the feature part.")

@@ -66,7 +66,17 @@ def _error(setup: Setup, hidden: Float[Array, "batch m"], batch: Prompt) -> Floa
     return jnp.where(outputs * batch.label > 0, 0.0, 1.0).mean()
 
 
+Records = dict[str, Float[np.ndarray, "seeds records"]]
+"""The probe's values by name."""
+
+
 def along(models: Sequence[Trained], name: str) -> Float[np.ndarray, "seeds records"]:
     """The probe's values before training and at every record."""
     return np.stack([np.concatenate([[probed(inside, m.run, begin(m.run).params)[name]], (m.probes or {})[name]])
                      for m in models])
+
+
+def pattern_norms(models: Sequence[Trained]) -> Records:
+    """Mean norms of patterns in queries and keys."""
+    return {name: along(models, name) for name in ("query relevant", "query irrelevant", "key relevant",
+                                                   "key irrelevant")}

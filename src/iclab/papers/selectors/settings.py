@@ -18,7 +18,8 @@ from iclab.models import SoftmaxMLP
 from iclab.prompts import Classification
 from iclab.training import Run, Training
 
-SIZES = {"quick": Size(seeds=4, steps=400, prompts=1_000), "full": Size(seeds=4, steps=600, prompts=5_000)}
+SIZES = {"tiny": Size(seeds=2, steps=50, prompts=500), "quick": Size(seeds=8, steps=400, prompts=1_000),
+         "full": Size(seeds=8, steps=600, prompts=5_000)}
 
 
 def training_prompts(**changes: Any) -> Classification:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclab.lab.entries import Lab, per_seed
+from iclab.lab.laboratory import Lab
 from iclab.papers.selectors.mechanism import inside
 from iclab.papers.selectors.settings import SIZES, a_run
 from iclab.training import Trained
@@ -11,4 +11,4 @@ from iclab.training import Trained
 def trained_models(lab: Lab) -> list[Trained]:
     """The models of all seeds at this scale, probed during training."""
     size = SIZES[lab.scale]
-    return lab.train(per_seed(a_run(size.steps), lab.seeds(size.seeds)), inside)
+    return lab.train_seeds(a_run(size.steps), lab.seeds(size.seeds), inside)
