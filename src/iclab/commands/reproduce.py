@@ -31,7 +31,8 @@ def main(arguments: list[str]) -> None:
     """Run the chosen entries; finished work is kept, so an interrupted run resumes where it stopped."""
     parser = Parser("reproduce", "Run figures and claims of the papers; with no ID, all of them.")
     parser.add_argument("ids", nargs="*", metavar="ID", help="entries to run (iclab list shows them)")
-    parser.add_argument("--scale", default="full", metavar="SCALE", help="quick or full; tiny only tries the machinery [default: full]")
+    parser.add_argument("--scale", default="full", metavar="SCALE",
+                        help="quick or full; tiny only tries the machinery [default: full]")
     parser.add_argument("--out", default="results", metavar="DIR", help="where to write [default: results]")
     parser.add_argument("--store", default=None, metavar="DIR", help="where finished runs are kept [OUT/store]")
     parser.add_argument("--seed", type=int, default=0, metavar="INT", help="base seed of all runs [default: 0]")

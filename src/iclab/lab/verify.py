@@ -17,6 +17,8 @@ from iclab.core.files import read_json
 SCHEMA = 2
 """Version of claims.json."""
 ROUNDING = 0.01
+Numbers = tuple[float, float, float, float]
+"""Number, ends of its interval, threshold."""
 
 
 class ComparedCheck(NamedTuple):
@@ -98,13 +100,14 @@ def compare(reference: Mapping[str, Any], run: Mapping[str, Any], name: str = "c
                       [_words(key) for key in mine if key not in theirs])
 
 
-def _checks(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
+def _checks(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Numbers]]:
     for claim in document["claims"]:
         for part in claim["parts"]:
             for check in part["checks"]:
-                numbers = [math.nan if value is None else float(value)
-                           for value in (check["measured"], *check["interval"], check["threshold"])]
-                yield (claim["id"], part["place"], f"{check['name']} {check['relation']}"), tuple(numbers)
+                measured, low, high, threshold = (math.nan if value is None else float(value) for value in (
+                    check["measured"], *check["interval"], check["threshold"]))
+                yield (claim["id"], part["place"], f"{check['name']} {check['relation']}"), (measured, low, high,
+                                                                                            threshold)
 
 
 def _verdicts(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
@@ -113,7 +116,7 @@ def _verdicts(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], st
             yield (claim["id"], part["place"]), part["verdict"]
 
 
-def _status(theirs: tuple[float, ...], mine: tuple[float, ...]) -> str:
+def _status(theirs: Numbers, mine: Numbers) -> str:
     (number, low, high, threshold), (value, least, most, _) = theirs, mine
     if math.isnan(number) or math.isnan(value):
         return "inside" if math.isnan(number) and math.isnan(value) else "differs"

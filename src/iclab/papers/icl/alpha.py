@@ -130,8 +130,8 @@ def run(lab: Lab) -> Findings:
         tables=[Table("icl.alpha", "Exponents of alpha", ("setting", *HEADER), rows)],
         numbers=f"Exponent of alpha in T: {in_words(exponents[JUDGED, TARGET])}; over the settings of the table in "
                 f"which it exists, from {min(values, default=np.nan):.2f} to {max(values, default=np.nan):.2f}. "
-                f"Exponent in l_tr: {in_words(length)}, for the training loss; with {size.lengths[0]} training examples the "
-                f"error on unseen tasks is at most {results.errors[:, :, 0].mean(axis=0).max():.3f}.",
+                f"Exponent in l_tr: {in_words(length)}, for the training loss; with {size.lengths[0]} training "
+                f"examples the error on unseen tasks is at most {results.errors[:, :, 0].mean(axis=0).max():.3f}.",
         # The loss is that of training, so the prompts of training are the test.
         specs={place: [(run, run.prompts) for run in of] for place, of in runs.items()})
 

@@ -26,8 +26,8 @@ def run(lab: Lab) -> Findings:
     steps, needed = results.iterations.mean(axis=0), results.needed.mean(axis=0)
     return Findings(
         shown="How many examples per training prompt and how many iterations a small training loss needs.",
-        plots=[plot], numbers=f"Training examples from {needed[-1]:.1f} (alpha {short[-1]:g}) to {needed[0]:.1f} (alpha "
-                f"{short[0]:g}), iterations from {steps[-1]:.0f} (alpha {fractions[-1]:g}) to {steps[0]:.0f} (alpha "
+        plots=[plot], numbers=f"Training examples from {needed[-1]:.1f} (alpha {short[-1]:g}) to {needed[0]:.1f} "
+                f"(alpha {short[0]:g}), iterations from {steps[-1]:.0f} (alpha {fractions[-1]:g}) to {steps[0]:.0f} (alpha "
                 f"{fractions[0]:g}).")
 
 

@@ -105,8 +105,8 @@ def run(lab: Lab) -> Findings:
         shown="What pruning the MLP costs, by the order in which neurons are removed; figure 5 shows the curves.",
         measured=pruned, specs=[(one_layer_models(lab, TESTED[0])[0].run, out_of_domain(TESTED[0]))],
         numbers=f"{100 * small:.0f} % of the rows are below a quarter of the largest. At 30 % pruned the hinge loss, "
-                f"by which neurons go first, is {hinge}, against {pruned.hinge.at('small', 0.0).mean():.2f} unpruned. The "
-                f"error, largest first, is {errors}.")
+                f"by which neurons go first, is {hinge}, against {pruned.hinge.at('small', 0.0).mean():.2f} unpruned. "
+                f"The error, largest first, is {errors}.")
 
 
 ENTRY = Entry(
