@@ -18,8 +18,13 @@ class Reference(NamedTuple):
     @property
     def words(self) -> str:
         """Authors, venue and year in one line."""
-        dated = f"{self.venue} {self.year}" if self.year and str(self.year) not in self.venue else self.venue
-        return f"{self.authors}. {dated}"
+        return f"{self.authors}. {self.where}"
+
+    @property
+    def where(self) -> str:
+        """Venue and year."""
+        separator = ", " if self.venue[-1:].isdigit() else " "
+        return self.venue if self.year is None else f"{self.venue}{separator}{self.year}"
 
 
 class Paper(NamedTuple):
@@ -58,5 +63,5 @@ SOURCES = {
         "li2024cot", "Chain of thought",
         "Attention alone on K-step reasoning: step by step against direct, with noisy and wrong examples.",
         (Reference("How Do Nonlinear Transformers Acquire Generalization-Guaranteed CoT Ability?", "Anonymous authors",
-                   "manuscript under review at ICML"),)),
+                   "Manuscript under review at ICML"),)),
 }

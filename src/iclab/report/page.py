@@ -118,8 +118,8 @@ def thumbnail(plot: Plot) -> Markup:
     box = re.search(r'viewBox="([-\d. ]+)"', plot.svg)
     if box is None or 'id="figure_1"' not in plot.svg:
         return Markup("")
-    return Markup('<svg class="thumbnail" viewBox="{}" preserveAspectRatio="xMinYMin slice" role="img" aria-label="{}"><use href="#{}-figure_1"/></svg>'
-                  ).format(box[1], spelled(plot.title), plot.name)
+    return Markup('<svg class="thumbnail" viewBox="{}" preserveAspectRatio="xMinYMin slice" role="img" '
+                  'aria-label="{}"><use href="#{}-figure_1"/></svg>').format(box[1], spelled(plot.title), plot.name)
 
 
 def about() -> dict[str, Any]:

@@ -50,9 +50,8 @@ def totals_by_group(claims: Iterable[Claim]) -> dict[str, Counter[str]]:
 
 
 def columns(totals: dict[str, Counter[str]]) -> list[str]:
-    """The verdicts that the totals have: always the four of a part, those of bounds where there are some."""
-    return [verdict for verdict in SYMBOLS
-            if verdict not in ("tight", "not tight") or any(count[verdict] for count in totals.values())]
+    """The verdicts of the totals' columns: the four of any part, and those of bounds where bounds were judged."""
+    return [verdict for verdict in SYMBOLS if "bound" in totals or verdict not in ("tight", "not tight")]
 
 
 def label(part: PartResult) -> str:
@@ -75,23 +74,23 @@ def overall(claims: Sequence[Claim]) -> str:
     tested = counts.total() - counts["outside"]
     if not counts:
         return "None of the claims judged here is a theorem's."
-    rest = f"{counts['outside']} more could not be tested" if tested else "No theorem could be tested"
-    text = "" if not tested else f"{_shares(counts, tested)} inside {'its' if tested == 1 else 'their'} premises"
+    text = _tested(counts, tested) if tested else "No theorem part could be tested"
     if counts["outside"]:
-        text += f"{'; ' if text else ''}{rest}: a premise is not met at the judged settings"
-    return text + "."
+        more = f"; {counts['outside']} more could not be tested" if tested else ""
+        text += f"{more}, because a premise is not met at the judged settings"
+    return f"{text}."
 
 
-def _shares(counts: Counter[str], tested: int) -> str:
+def _tested(counts: Counter[str], tested: int) -> str:
     if tested == 1:
         verdict = next(verdict for verdict in ("holds", "fails", "inconclusive") if counts[verdict])
-        return f"The one theorem part tested {_verb(verdict)}"
+        return f"Inside its premises, the one theorem part tested {_verb(verdict)}"
     if counts["holds"] == tested:
-        return f"All {tested} theorem parts tested hold"
+        return f"Inside their premises, all {tested} theorem parts hold"
     others = [f"{counts[verdict]} {_verb(verdict, counts[verdict])}" for verdict in ("fails", "inconclusive")
               if counts[verdict]]
-    return f"{_count(counts['holds'], tested)} theorem parts tested {_verb('holds', counts['holds'])}, " \
-           f"{' and '.join(others)}"
+    return (f"Inside their premises, {_count(counts['holds'], tested).lower()} theorem parts "
+            f"{_verb('holds', counts['holds'])}, {' and '.join(others)}")
 
 
 def of_paper(claims: Sequence[Claim]) -> str:
@@ -120,7 +119,8 @@ def _of_group(group: str, parts: Sequence[PartResult]) -> str:
         return f"all {len(parts)} {NAMES[group]} {_verb(parts[0].verdict, len(parts))}"
     others = [f"{counts[verdict]} {_verb(verdict, counts[verdict])}" for verdict in ("fails", "inconclusive", "outside")
               if counts[verdict]]
-    return ", ".join([f"{_count(counts['holds'], len(parts))} {NAMES[group]} {_verb('holds', counts['holds'])}", *others])
+    holding = f"{_count(counts['holds'], len(parts))} {NAMES[group]} {_verb('holds', counts['holds'])}"
+    return ", ".join([holding, *others])
 
 
 def _verb(verdict: str, count: int = 1) -> str:
