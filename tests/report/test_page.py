@@ -6,61 +6,17 @@ import base64
 import dataclasses
 import re
 
-import numpy as np
 import pytest
 from browser import opened
+from judged import CLAIMS_JUDGED, FINISHED
+from markupsafe import Markup
 
-from iclab.figures.heat import heat_figure
-from iclab.figures.plots import Curve, Panel, error_figure
-from iclab.lab.claims import Check, Claim
-from iclab.lab.entries import Entry, Outcome, Table
-from iclab.lab.outcomes import Finished
+from iclab.lab.claims import PartResult
 from iclab.notation import NOTATION
 from iclab.papers.readings import READINGS
 from iclab.papers.references import SOURCES
-from iclab.report.page import Page
-from iclab.theory import Condition, Constant
-
-NASTY = "</pre></script><script>alert('owned')</script><img src=x onerror=alert(1)>"
-
-
-def a_plot(name, panels=3):
-    x = (0.0, 0.3, 0.6, 0.9)
-    rows = np.array([[0.01, 0.02, 0.3, 0.8], [0.0, 0.03, 0.35, 0.82]])
-    return error_figure(name, f"Error of {name} {NASTY}", f"A caption. {NASTY}",
-                        [Panel(f"panel {i} {NASTY}", x, [Curve("mamba", rows), Curve("linear", 1 - rows)],
-                               floor=[0.001] * 4) for i in range(panels)], "outlier fraction")
-
-
-def a_map(name):
-    values = np.linspace(0, 1, 12).reshape(2, 2, 3)
-    return heat_figure(f"{name}.map", "A map", "Colours are an image inside the picture.", (1, 2, 3), (1, 2), values,
-                       values[0], "x", "y")
-
-
-def an_entry(name, verdict=None, constants=()):
-    measured = {"holds": 0.001, "fails": 0.5, "inconclusive": 0.01}
-    claim = None
-    if verdict is not None:
-        value = measured[verdict]
-        claim = Claim(id=name, statement=f"What {name} states. {NASTY}", place="li2025mamba, theorem 2", settings={},
-                      checks=[Check(f"error at 0.6 {NASTY}", value, "<=", 0.01, value - 0.0005, value + 0.0005)],
-                      runs=[],
-                      conditions=[Condition("Theorem 2 (c): outlier fraction", "< 0.6", "0.7", False)], seeds=[0, 1],
-                      scale="quick", notes=["A note."])
-    outcome = Outcome(shown="Errors.", paper="They are small.", measured=f"They are. {NASTY}",
-                      plots=[a_plot(name), a_map(name)],
-                      tables=[Table(name, "Exponents", ("in", "measured"), [(NASTY, "-2.0")])], claim=claim,
-                      settings={"label_rule": NASTY}, seeds=[0, 1], constants=list(constants))
-    return Finished(Entry(name, "claim" if claim else "figure", f"Title of {name}", "li2025mamba, figure 2", None),
-                    outcome, 1.5)
-
-
-FINISHED = [an_entry("mamba.fig2"), an_entry("mamba.robust", "holds"),
-            an_entry("mamba.iterations", "fails", [Constant("mamba.T", 2.5, 2.0, 3.0, 4, 2, "quick")]),
-            an_entry("cot.icl", "inconclusive"),
-            dataclasses.replace(an_entry("mine.own", "holds"), entry=Entry("mine.own", "claim", "Mine", "ours", None,
-                                                                           path="folder/mine.py"))]
+from iclab.report.page import Page, number, thumbnail
+from iclab.report.summary import SYMBOLS, columns, label, of_paper, overall, totals_by_group
 
 
 @pytest.fixture(scope="module")
@@ -70,24 +26,105 @@ def path(tmp_path_factory):
     return file
 
 
+def words(html):
+    """What a reader sees outside pictures, formulas and code, in one line."""
+    hidden = r"<(style|svg|math|code|pre)\b.*?</\1>"
+    return " ".join(Markup(re.sub(hidden, "", html, flags=re.DOTALL)).striptags().split())
+
+
 def test_the_page_says_everything(path):
     text = path.read_text()
-    assert text.count("<svg") == 2 * len(FINISHED)
+    assert text.count("<svg xmlns") == 2 * len(FINISHED)
+    assert text.count('<svg class="thumbnail"') == len(CLAIMS_JUDGED)
     for item in FINISHED:
         assert f'id="{item.entry.id}"' in text
         assert f"iclab reproduce {item.entry.path or item.entry.id} --scale quick --seed 3" in text
-    for source in (SOURCES["mamba"], SOURCES["cot"]):
+    for source in SOURCES.values():
         assert source.name in text
-    assert SOURCES["icl"].subject not in text  # nothing of it was run
-    assert text.count('class="disagreement"') == 2
-    for symbol in NOTATION:
-        assert symbol.meaning in text.replace("&#39;", "'")
+        for reference in source.references:
+            assert reference.title in text
+            assert reference.link in text
     for reading in READINGS:
         assert reading.place in text
-    assert "2 hold<" in text
-    assert "1 fail<" in text
-    assert "iterations T_M = c" in text
-    assert "5 of 54 entries" in text
+    for needed in ("5 of 54 entries", "few seeds, short training", "Premises: 1 of 2 not met", "Premises: all 2 met",
+                   "This is version 2 of the rule", "replaced because it asked for too much of",
+                   "Settings were chosen among 14 of", "on 2 other seeds", "2026-11-18", "bound not tight",
+                   "met up to", "97.5&nbsp;%"):
+        assert needed in text, needed
+
+
+def test_the_sentences_follow_from_the_verdicts():
+    assert overall(CLAIMS_JUDGED) == (
+        "Inside their premises, 1 of 3 theorem parts holds, 1 fails and 1 is inconclusive; 1 more could not be tested, "
+        "because a premise is not met at the judged settings.")
+    mamba = [claim for claim in CLAIMS_JUDGED if claim.id.startswith("mamba.")]
+    assert of_paper(mamba) == ("1 of 2 theorem parts holds, 1 fails; figure 2 fails; ours: the whole region is "
+                               "inconclusive.")
+    assert of_paper([claim for claim in CLAIMS_JUDGED if claim.id == "cot.icl"]) == (
+        "None of 2 theorem parts hold, 1 is inconclusive, 1 is outside its premises; remark 5 holds.")
+    assert of_paper([]) == "None of its claims has been judged yet."
+    robust = mamba[0]
+    assert overall([dataclasses.replace(robust, parts=robust.parts[:1])]) == (
+        "Inside its premises, the one theorem part tested holds.")
+    assert overall([dataclasses.replace(robust, parts=robust.parts[1:])]) == (
+        "None of the claims judged here is a theorem's.")
+    twice = [dataclasses.replace(robust, parts=robust.parts[:1] * 2)]
+    assert overall(twice) == "Inside their premises, all 2 theorem parts hold."
+    assert of_paper(twice) == "All 2 theorem parts hold."
+
+
+def test_totals_tell_bounds_from_theorems():
+    totals = totals_by_group(CLAIMS_JUDGED)
+    assert totals["theorem"] == {"holds": 1, "fails": 1, "inconclusive": 1, "outside": 1}
+    assert totals["bound"] == {"not tight": 1}
+    assert columns(totals) == list(SYMBOLS)
+    assert columns(totals_by_group([])) == ["holds", "fails", "inconclusive", "outside"]
+
+
+def test_a_badge_names_the_kind_once():
+    assert label(PartResult("theorem", "proposition 4.1", "", [], [])) == "proposition 4.1"
+    assert label(PartResult("remark", "remark 5", "", [], [])) == "remark 5"
+    assert label(PartResult("ours", "the whole region", "", [], [])) == "ours: the whole region"
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.123456, "0.123"), (12345.6, "12,300"), (-2.0, "-2"), (1e-7, "1.0e-07"),
+                                             (float("nan"), "none"), (0, "0"), (999.4, "999")])
+def test_numbers_have_three_significant_digits(value, text):
+    assert number(value) == text
+
+
+def test_what_is_ours_never_stands_under_the_papers_name(path):
+    text = path.read_text()
+    mine = text.split('id="mine.own"')[1].split("</article>")[0]
+    assert "The paper says" not in mine
+    assert "We ask" in mine
+    assert "our statement, not the paper&#39;s" in mine
+    unconfirmed = text.split('class="unconfirmed"')[1].split("</table>")[0]
+    assert "the whole region" not in unconfirmed
+    assert "bound" not in unconfirmed
+    assert unconfirmed.count("<tr><td") == 4  # two fail, one is inconclusive, one outside
+
+
+def test_a_verdict_is_a_symbol_and_a_word(path):
+    badges = re.findall(r'<span class="badge ([\w-]+)"><span aria-hidden="true">(.)</span> (.*?)</span>',
+                        path.read_text())
+    assert len(badges) > 20
+    for verdict, symbol, rest in badges:
+        assert SYMBOLS[verdict.replace("-", " ")] == symbol
+        assert verdict.replace("-", " ") in Markup(rest).striptags()
+
+
+def test_no_symbol_of_the_notation_is_left_raw(path):
+    text = re.sub(r"\(\w\)", "", words(path.read_text()))  # (d) of a theorem is no symbol
+    for symbol in {name for entry in NOTATION for name in re.split(", ", entry.symbol)}:
+        assert not re.search(rf"(?<![\w.'-]){re.escape(symbol)}(?![\w'])", text), symbol
+    assert not re.search(r"\^|[<>]=|\w_\w", text.replace("x86_64", ""))
+
+
+def test_labels_of_pictures_are_typeset(path):
+    labels = re.findall(r"<text\b.*?</text>", path.read_text(), re.DOTALL)
+    assert any("κ" in text for text in labels)
+    assert not any("kappa" in text for text in labels)
 
 
 def test_nothing_of_a_spec_is_executable_and_nothing_comes_from_the_network(path):
@@ -95,20 +132,31 @@ def test_nothing_of_a_spec_is_executable_and_nothing_comes_from_the_network(path
     assert "<script" not in text
     assert "<img" not in text
     assert "&lt;script&gt;" in text
-    links = [link for link in re.findall(r'(?:href|src)="([^"]*)"', text) if not link.startswith(("#", "data:"))]
-    assert links == []
+    links = {link for link in re.findall(r'(?:href|src)="([^"]*)"', text) if not link.startswith(("#", "data:"))}
+    assert links == {reference.link for source in SOURCES.values() for reference in source.references if reference.link}
+    assert not re.search(r'(?:src|<link)[^>]*="https?:', text)
 
 
 def test_an_entry_is_written_once_and_the_page_grows():
     page = Page("quick")
     first = page.render(FINISHED[:1])
     assert "mamba.robust" not in first.split("Where a paper")[0]
+    assert "None of the entries run is a claim." in first
     changed = [dataclasses.replace(FINISHED[0], seconds=99.0), *FINISHED[1:]]
     assert "99.0 s" not in page.render(changed)  # its part was rendered before
 
 
+def test_a_plot_of_another_program_has_no_thumbnail():
+    assert thumbnail(dataclasses.replace(FINISHED[0].outcome.plots[0], svg="<svg/>")) == ""
+
+
 def test_in_a_browser(browser, path):
     with opened(browser, path) as page:
+        assert page.evaluate("document.documentElement.scrollHeight") < 6000  # entries are folded
+        thumbnails = page.locator(".thumbnail use")
+        for i in range(thumbnails.count()):
+            assert thumbnails.nth(i).bounding_box()["width"] > 50  # drawn although its original is folded away
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
         figures = page.locator(".picture svg")
         assert figures.count() == 2 * len(FINISHED)
         for i in range(figures.count()):
@@ -123,13 +171,25 @@ def test_in_a_browser(browser, path):
         assert page.evaluate("document.scripts.length") == 0
         assert page.evaluate("""() => { const ids = [...document.querySelectorAll('[id]')].map(part => part.id);
             return ids.length - new Set(ids).size; }""") == 0
+        assert page.evaluate("document.querySelector('math').namespaceURI").endswith("MathML")
         assert page.complaints == []
+
+
+def test_a_link_opens_the_entry_that_it_leads_to(browser, path):
+    with opened(browser, path) as page:
+        article = page.locator("[id='mamba.robust']")
+        assert not article.is_visible()
+        page.locator(".claims a[href='#mamba.robust'] code").click()
+        article.wait_for(state="visible")
+        assert page.evaluate("document.querySelectorAll('details.entry[open]').length") == 1
 
 
 def test_on_a_phone_nothing_scrolls_sideways(browser, path):
     with opened(browser, path, width=390, height=844) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.locator("thead").first.is_hidden()
+        assert page.locator(".claims thead").is_hidden()
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.complaints == []
 
 
@@ -151,7 +211,8 @@ def test_in_print_it_is_whole(browser, path):
         cut = page.evaluate("""() => [...document.querySelectorAll('.picture, .wide')]
             .filter(box => getComputedStyle(box).overflowX !== 'visible').length""")
         assert cut == 0
-        assert page.locator("details").first.is_hidden()
+        assert page.locator("pre").first.is_hidden()
+        assert page.locator(".picture svg").first.is_visible()  # although its entry is folded on the screen
         assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
         pdf = page.pdf(format="A4")
         assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") >= 4

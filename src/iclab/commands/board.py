@@ -1,4 +1,4 @@
-"""The live table of `iclab reproduce`: every entry with its progress, verdict and time."""
+"""The live table of `iclab reproduce`, with progress, verdicts and time of each entry, and the last table of claims."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from rich.text import Text
 
 from iclab.commands.output import console, duration
 from iclab.commands.progress import LINE_EVERY
-from iclab.lab.claims import Claim
+from iclab.lab.claims import Claim, PartResult
 from iclab.lab.entries import Entry
 from iclab.lab.outcomes import Finished
+from iclab.report.summary import GROUPS, SYMBOLS, columns, label, totals_by_group, verdict_words
 
-COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "shown": "cyan"}
+COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "outside": "bright_black", "tight": "green",
+           "not tight": "bright_black"}
 
 
 class Board:
@@ -54,14 +56,14 @@ class Board:
         self.finished[item.entry.id] = item
         if not self.screen.is_terminal:
             took = " cached " if item.kept else f"{item.seconds:6.1f} s"
-            print(f"{item.entry.id:18} {took}  {verdict(item):12} {item.entry.title}", flush=True)
+            print(f"{item.entry.id:18} {took}  {item.entry.title}: {headline(item)}", flush=True)
 
     def __rich__(self) -> Table:
         """The part of the table around the running entry that fits the screen."""
         now = time.monotonic()
         table = Table(box=SIMPLE_HEAD, title=f"{len(self.finished)} of {len(self.entries)} entries, "
                                              f"{duration(now - self.began)}", title_justify="left")
-        for name in ("entry", "what", "progress", "verdict", "time"):
+        for name in ("entry", "what", "progress", "verdicts", "time"):
             table.add_column(name, no_wrap=True, justify="right" if name == "time" else "left",
                              ratio=1 if name == "what" else None)
         room = max(self.screen.height - 7, 3)
@@ -74,8 +76,7 @@ class Board:
     def _row(self, entry: Entry, now: float) -> list[Any]:
         item = self.finished.get(entry.id)
         if item is not None:
-            label = verdict(item)
-            return [Text(entry.id), Text(entry.title), "", Text(label, COLOURS[label]),
+            return [Text(entry.id), Text(entry.title), "", _headline(item),
                     "cached" if item.kept else duration(item.seconds)]
         if entry.id == self.running:
             bar = ProgressBar(total=1.0, completed=self.share, width=14) if self.share else "working"
@@ -95,21 +96,41 @@ def board(entries: Sequence[Entry]) -> Iterator[Board]:
         yield live_board
 
 
-def verdict(item: Finished) -> str:
-    """A claim's verdict, or `shown` for a figure or table."""
-    return item.outcome.claim.verdict if item.outcome.claim else "shown"
+def headline(item: Finished) -> str:
+    """A claim's parts side by side (`theorem holds, figure fails`), or `shown` for a figure or table."""
+    return item.outcome.claim.headline if item.outcome.claim else "shown"
+
+
+def _headline(item: Finished) -> Text:
+    """The same in the colour of the part that decides."""
+    deciding = item.outcome.claim.deciding if item.outcome.claim else None
+    return Text(headline(item), COLOURS[deciding.verdict] if deciding else "cyan")
 
 
 def claims_table(claims: Sequence[Claim]) -> None:
-    """The last screen: what each paper says, what was measured, the verdict."""
+    """The last screen: every claim with its parts and the number that decides, and totals by kind."""
     table = Table(box=SIMPLE_HEAD, show_lines=False, padding=(0, 1, 1, 0))
-    for name, ratio in (("claim", None), ("the paper says", 4), ("measured [95 % interval]", 5), ("verdict", None)):
+    for name, ratio in (("claim", None), ("statement", 4), ("its parts", 4), ("what decides [interval]", 5)):
         table.add_column(name, ratio=ratio, no_wrap=ratio is None)
     for claim in claims:
-        label = Text(claim.verdict, COLOURS[claim.verdict])
-        table.add_row(*map(Text, (claim.id, claim.statement, claim.summary)), label)
+        parts = Text("\n").join(_line(part) for part in claim.parts)
+        table.add_row(Text(claim.id), Text(claim.statement), parts, Text(claim.summary))
     out = console()
     out.print(table)
-    counts = {name: sum(claim.verdict == name for claim in claims) for name in ("holds", "fails", "inconclusive")}
-    out.print(", ".join(f"{count} {'hold' if name == 'holds' else 'fail' if name == 'fails' else name}"
-                        for name, count in counts.items() if count))
+    out.print(_totals(claims))
+
+
+def _line(part: PartResult) -> Text:
+    return Text(f"{SYMBOLS[part.verdict]} {label(part)} {verdict_words(part)}", COLOURS[part.verdict])
+
+
+def _totals(claims: Sequence[Claim]) -> Table:
+    """How many parts of each kind have which verdict."""
+    totals = totals_by_group(claims)
+    verdicts = columns(totals)
+    table = Table("parts", box=SIMPLE_HEAD)
+    for verdict in verdicts:
+        table.add_column(Text(f"{SYMBOLS[verdict]} {verdict}", COLOURS[verdict]), justify="right")
+    for group, counts in totals.items():
+        table.add_row(GROUPS[group], *(str(counts[verdict] or "-") for verdict in verdicts))
+    return table

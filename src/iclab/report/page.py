@@ -1,4 +1,4 @@
-"""The page `report.html`: claims first, then every entry by paper, disagreements, theory, notation, versions."""
+"""The page `report.html`: what was found, a row per claim, every entry by paper, disagreements, theory, notation."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from html import unescape
 from importlib import metadata, resources
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from iclab.lab.claims import WORST_FIRST, short
+from iclab.figures.plots import Plot
+from iclab.lab.claims import KINDS, short
 from iclab.lab.outcomes import Finished
 from iclab.notation import NOTATION
 from iclab.papers.readings import READINGS
 from iclab.papers.references import SOURCES, Paper
+from iclab.report import summary
+from iclab.report.mathml import spelled, svg_text, typeset
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
 PACKAGES = ("iclab", "jax", "jaxlib", "numba", "numpy", "optax", "scikit-learn", "scipy", "matplotlib", "polars")
+UNCONFIRMED = ("fails", "inconclusive", "outside")
+"""Verdicts of the papers' parts that the section on disagreements lists, in its order."""
 
 
 class Page:
@@ -33,47 +39,87 @@ class Page:
     def __init__(self, scale: str, base_seed: int = 0):
         self.scale = scale
         self.options = f"--scale {scale}" + (f" --seed {base_seed}" if base_seed else "")
-        self._parts: dict[str, Markup] = {}
+        self._articles: dict[str, Markup] = {}
 
     @cached_property
     def _environment(self) -> jinja2.Environment:
         loader = jinja2.FunctionLoader(lambda name: resources.files("iclab.report").joinpath(name).read_text())
         environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=loader)
-        filters = environment.filters
-        filters["data_url"] = lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
-        filters["number"] = short
-        filters["pretty"] = lambda value: json.dumps(value, indent=2)
-        filters["safe_svg"] = lambda plot: Markup(own_ids(plot.svg, plot.name))
+        environment.filters |= {
+            "data_url": lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode(),
+            "label": summary.label, "math": typeset, "number": number, "of_paper": summary.of_paper,
+            "failures": summary.failures, "decided": summary.decided,
+            "pretty": lambda value: json.dumps(value, indent=2), "spelled": spelled, "svg": inline_svg,
+            "thumbnail": thumbnail, "verdict_words": summary.verdict_words,
+        }
+        environment.globals |= {"symbols": summary.SYMBOLS, "kinds": KINDS}
         return environment
 
     def render(self, finished: Sequence[Finished], entries: int | None = None, playground: bool = False) -> str:
         """The whole page as text, with everything from a spec escaped. `entries` is how many there are in all;
         `playground` says whether `playground.html` lies beside the page."""
-        claims = [(item.entry.id, item.outcome.claim) for item in finished if item.outcome.claim]
-        ids = {item.entry.id for item in finished}
+        judged = [item for item in finished if item.outcome.claim]
+        claims = [item.outcome.claim for item in finished if item.outcome.claim]
         others = {item.entry.paper: Paper(item.entry.paper, item.entry.paper, "Not from the five papers.")
                   for item in finished if item.entry.paper not in SOURCES}
         papers = [(source, [item for item in finished if item.entry.paper == name])
                   for name, source in (SOURCES | others).items()]
+        totals = summary.totals_by_group(claims)
+        unconfirmed = [item for verdict in UNCONFIRMED for item in summary.parts_of(claims)
+                       if item.part.verdict == verdict and item.group not in ("ours", "bound")]
         return self._environment.get_template("page.html.jinja").render(
             scale=self.scale, options=self.options, entries=entries, playground=playground, finished=finished,
-            claims=claims, papers=[(source, items) for source, items in papers if items],
-            counts=[(verdict, sum(claim.verdict == verdict for _, claim in claims)) for verdict in WORST_FIRST[::-1]],
-            disagreements=[item for item in finished if item.outcome.claim and item.outcome.claim.verdict != "holds"],
-            readings=READINGS, sources=SOURCES, ids=ids, article=self._article, about=about(), notation=NOTATION,
+            judged=judged, claims=claims, overall=summary.overall(claims), totals=totals,
+            columns=summary.columns(totals), groups=summary.GROUPS, meanings=summary.MEANINGS,
+            papers=[(source, items) for source, items in papers if items or source.references],
+            unconfirmed=unconfirmed, readings=READINGS, sources=SOURCES, ids={item.entry.id for item in finished},
+            article=self._article, about=about(), notation=NOTATION, shipped=shipped_constants(),
             laws=[(law, fitted, item.entry.id) for law in LAWS for item in finished
-                  for fitted in item.outcome.constants if fitted.law == law.key], shipped=shipped_constants())
+                  for fitted in item.outcome.constants if fitted.law == law.key])
 
     def _article(self, item: Finished) -> Markup:
-        if item.entry.id not in self._parts:
-            html = self._environment.get_template("entry.html.jinja").render(item=item, options=self.options)
-            self._parts[item.entry.id] = Markup(html)
-        return self._parts[item.entry.id]
+        if item.entry.id not in self._articles:
+            html = self._environment.get_template("entry.html.jinja").render(
+                item=item, options=self.options, numbers=numbers(item))
+            self._articles[item.entry.id] = Markup(html)
+        return self._articles[item.entry.id]
+
+
+def numbers(item: Finished) -> str:
+    """What was measured, without the sentences of the parts, which stand beside their verdicts."""
+    claim = item.outcome.claim
+    sentences = " ".join(part.sentence for part in claim.parts) if claim else ""
+    return item.outcome.measured.removeprefix(sentences).strip()
+
+
+def number(value: float) -> str:
+    """Three significant digits, without powers of ten up to a million; `none` if it is not a number."""
+    if value != value:
+        return "none"
+    if 1000 <= abs(value) < 1e6:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return short(value)
+
+
+def inline_svg(plot: Plot) -> Markup:
+    """A plot for the page: its ids unique there, its labels typeset, without Matplotlib's metadata."""
+    svg = re.sub(r"<metadata>.*?</metadata>", "", own_ids(plot.svg, plot.name), flags=re.DOTALL)
+    return Markup(re.sub(r"(<text\b[^>]*>)([^<]*)(</text>)",
+                         lambda match: f"{match[1]}{svg_text(unescape(match[2]))}{match[3]}", svg))
 
 
 def own_ids(svg: str, name: str) -> str:
     """An SVG whose ids are unique on the page."""
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
+
+
+def thumbnail(plot: Plot) -> Markup:
+    """A small copy of a plot that is on the page: it only refers to it, so it costs no bytes."""
+    box = re.search(r'viewBox="([-\d. ]+)"', plot.svg)
+    if box is None or 'id="figure_1"' not in plot.svg:
+        return Markup("")
+    return Markup('<svg class="thumbnail" viewBox="{}" preserveAspectRatio="xMinYMin slice" role="img" '
+                  'aria-label="{}"><use href="#{}-figure_1"/></svg>').format(box[1], spelled(plot.title), plot.name)
 
 
 def about() -> dict[str, Any]:

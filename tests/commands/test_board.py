@@ -1,0 +1,59 @@
+"""The live table of `iclab reproduce` and its last screen: verdicts by part, never by colour alone."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from iclab.commands.board import Board, claims_table, headline
+from iclab.lab.claims import CheckResult, Claim, PartResult, Premise
+from iclab.lab.entries import Entry, Outcome
+from iclab.lab.outcomes import Finished
+
+
+def a_part(kind, place, value, **options):
+    check = CheckResult("error", "rate", value, "<=", 0.01, value - 0.001, value + 0.001, 0.95, 4, {})
+    return PartResult(kind, place, "Errors are small.", options.pop("premises", []), [check], **options)
+
+
+def a_claim(name):
+    return Claim(name, "Errors are small.", [
+        a_part("theorem", "theorem 2", 0.005), a_part("figure", "figure 5", 0.5),
+        a_part("ours", "beyond", float("nan")),
+        a_part("theorem", "theorem 3", 0.005, premises=[Premise("fraction", "< 0.6", "0.7", False)]),
+        a_part("theorem", "its bound", 0.5, tight=True)], {}, [0], [], "quick")
+
+
+@pytest.fixture
+def item():
+    entry = Entry("mamba.one", "Title", "ours", lambda lab: None, kind="figure")
+    return Finished(entry, Outcome("s", "p", "m", claim=a_claim("mamba.one")), 2.0)
+
+
+def test_a_headline_shows_the_parts_side_by_side(item):
+    assert headline(item) == "theorem holds and outside and not tight, figure fails, ours inconclusive"
+    assert headline(Finished(item.entry, Outcome("s", "p", "m"), 2.0)) == "shown"
+
+
+def test_the_live_table(item, capsys):
+    screen = Console(force_terminal=True, width=140, height=20)
+    shown = Board([item.entry], screen)
+    shown.done(item)
+    with screen.capture() as captured:
+        screen.print(shown)
+    assert "figure fails, ours inconclusive" in captured.get()
+    Board([item.entry], Console(force_terminal=False)).done(item)
+    assert "Title: theorem holds and outside and not tight, figure fails" in capsys.readouterr().out
+
+
+def test_the_last_screen(capsys):
+    claims_table([a_claim("mamba.one"), a_claim("mine.[/b]")])
+    printed = capsys.readouterr().out
+    for text in ("✓ theorem 2 holds", "✗ figure 5 fails", "? ours: beyond inconclusive", "○ theorem 3 outside its",
+                 "◇ its bound bound not tight", "mine.[/b]", "Errors are small.", "must be <= 0.01",
+                 "✓ holds", "◆ tight"):
+        assert text in printed, text
+    totals = {line.split()[0]: line.split()[1:] for line in printed.splitlines()[-9:] if line.strip()}
+    assert totals["theorems"] == ["2", "-", "-", "2", "-", "-"]
+    assert totals["ours"] == ["-", "-", "2", "-", "-", "-"]
+    assert totals["bound"] == ["needed?", "-", "-", "-", "-", "-", "2"]
