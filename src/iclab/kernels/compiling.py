@@ -88,5 +88,9 @@ def _part(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 compiled = _part()
 """Compile a part of kernels; its arithmetic is done in the order in which it is written."""
-reordered = _part(fastmath={"reassoc", "contract", "nsz", "arcp"})
+REORDERED = {"reassoc", "contract", "nsz", "arcp"}
+reordered = _part(fastmath=REORDERED)
 """Compile a part of kernels; its sums may be reordered, as vector instructions need, but NaN stays NaN."""
+inlined = _part(fastmath=REORDERED, forceinline=True)
+"""The same for a part that takes well under a microsecond: compiled into its callers, because a call counts references
+to every array of its arguments, which would take as long again."""
