@@ -15,7 +15,7 @@ from iclab import Chain, ChainAttention, ChainEmbedding, Run, Training, chain_er
 from iclab.core.spec import lower
 from iclab.kernels import chain_answers
 from iclab.kernels.chain_answers import answers_of
-from iclab.kernels.chain_questions import draw_questions, lay_out, questions_of
+from iclab.kernels.chain_questions import BLOCK, draw_questions, lay_out, questions_of
 from iclab.models.chain_attention import ChainParams
 from iclab.probes.error_rate import batch_keys
 from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
@@ -42,7 +42,7 @@ def families(draw):
 
 NOISY = chain_test(Chain(dimension=43, patterns=5, reasoning_steps=3), patterns=5, prompt_length=19, noise_norm=1.0,
                    transitions=as_transitions(np.random.default_rng(0).dirichlet(np.full(5, 0.5), (3, 5))))
-"""Two words of noise per token, two blocks of examples."""
+"""Two words of noise per token, three blocks of examples."""
 
 
 def weights(test, seed=0):
@@ -111,7 +111,7 @@ def test_prompts_are_those_of_the_family(test, seed):
 
     def laid_out(field):
         """(..., examples in their order, tokens)."""
-        blocks = np.moveaxis(field.reshape(*field.shape[:-1], -1, K + 1, 16), -2, -1)
+        blocks = np.moveaxis(field.reshape(*field.shape[:-1], -1, K + 1, BLOCK), -2, -1)
         return blocks.reshape(*field.shape[:-1], -1, K + 1)[..., :E, :][..., ::-1, :]
 
     np.testing.assert_array_equal(chain, prompts.truth.chain)

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 
 from iclab.kernels.arithmetic import exp
 from iclab.kernels.chain_draw import LANES
-from iclab.kernels.chain_questions import draw_questions, lay_out, place_of, places_of, questions_of
+from iclab.kernels.chain_questions import BLOCK, draw_questions, lay_out, place_of, places_of, questions_of
 from iclab.kernels.chain_scores import ask, attend, scratch_of, table_of
 from iclab.kernels.compiling import inlined, kernel
 
@@ -107,11 +107,11 @@ def think(table, lengths, prompt, thought, direct, scratch):
             if unknown or unknown_direct:
                 ask(table, thought[longest, k], k, n, prompt, scratch)
             if unknown:
-                highest = attend(scratch.example, LANES, length, n, scratch)
-                decode(prompt, (0, K, LANES), lengths, longest, k, k, highest, LITTLE, thought, scratch)
+                highest = attend(scratch.example, BLOCK, length, n, scratch)
+                decode(prompt, (0, K, BLOCK), lengths, longest, k, k, highest, LITTLE, thought, scratch)
             if unknown_direct:
-                highest = attend(scratch.first, K * LANES, length, n, scratch)
-                decode(prompt, (0, 1, K * LANES), lengths, longest, 0, 0, highest, LITTLE, direct, scratch)
+                highest = attend(scratch.first, K * BLOCK, length, n, scratch)
+                decode(prompt, (0, 1, K * BLOCK), lengths, longest, 0, 0, highest, LITTLE, direct, scratch)
 
 
 @inlined
@@ -122,9 +122,9 @@ def vote(lengths, prompt, voted, direct, scratch):
         for longest in range(lengths.shape[0] - 1, -1, -1):
             if voted[longest, k + 1] < 0:
                 match(prompt, voted[longest, k], places_of(lengths[longest], K + 1), scratch)
-                decode(prompt, (k, k + 1, LANES), lengths, longest, k, 0, zero, 0.0, voted, scratch)
+                decode(prompt, (k, k + 1, BLOCK), lengths, longest, k, 0, zero, 0.0, voted, scratch)
                 if k == 0:
-                    decode(prompt, (0, 1, K * LANES), lengths, longest, 0, 0, zero, 0.0, direct, scratch)
+                    decode(prompt, (0, 1, K * BLOCK), lengths, longest, 0, 0, zero, 0.0, direct, scratch)
 
 
 @kernel

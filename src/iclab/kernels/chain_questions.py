@@ -2,9 +2,9 @@
 
 An example is K + 1 tokens, the input of its first step and the outputs of all; token j is the output of step j - 1 and
 the input of step j. Examples are numbered from the last, so that the last n of a prompt are the first n here. One row
-holds all tokens of a prompt in blocks of 16 examples: tokens 0 of these, then tokens 1, to tokens K. So one instruction
+holds all tokens of a prompt in blocks of 8 examples: tokens 0 of these, then tokens 1, to tokens K. So one instruction
 does the same for many tokens, the first n examples stand in front, and the output of the column that begins at place i
-is at place i + 16.
+is at place i + 8.
 
 Noise is a corner of a cube: with s its length over the root of the number of directions, a token has s or -s in every
 direction that is orthogonal to the patterns, by the bits of its own random words. A token whose words are all 0 has
@@ -38,6 +38,8 @@ from iclab.prompts.chain import WORD
 from iclab.prompts.randomness import CELL_COUNTER
 
 PROMPT_KEY = np.uint32(CELL_COUNTER + 1)
+BLOCK = 8
+"""Examples whose tokens stand together."""
 
 
 class Question(NamedTuple):
@@ -69,7 +71,7 @@ class Questions(NamedTuple):
 @register_jitable
 def places_of(examples: int, tokens: int) -> int:
     """Places that the tokens of some examples take, those of the last block's missing examples included."""
-    return -(-examples // LANES) * LANES * tokens
+    return -(-examples // BLOCK) * BLOCK * tokens
 
 
 def questions_of(test: Any, batch: int, real: Any) -> Questions:
@@ -86,7 +88,7 @@ def questions_of(test: Any, batch: int, real: Any) -> Questions:
 @inlined
 def place_of(example, token, tokens):
     """Where a token of an example stands."""
-    return (example // LANES * tokens + token) * LANES + example % LANES
+    return (example // BLOCK * tokens + token) * BLOCK + example % BLOCK
 
 
 @inlined
@@ -111,16 +113,25 @@ def draw_questions(questions, key_high, key_low, begin):
 def lay_out(questions, b):
     """Make the prompt in lane b the one to be read."""
     draw, rank, place, prompt = questions.draw, questions.chains.rank, questions.chains.place, questions.prompt
-    E, tokens, words = draw.examples, prompt.chain.shape[0], prompt.signs.shape[0]
-    real, exact = prompt.noisy.dtype.type, place.shape[0] == 1
+    E, tokens, exact = draw.examples, prompt.chain.shape[0], place.shape[0] == 1
     for j in range(tokens):
         prompt.chain[j] = rank[draw.route[j, place[0, E, b]], b]
         for e in range(E):
-            i, drawn = place_of(e, j, tokens), E - 1 - e
-            prompt.tokens[i] = rank[draw.route[j, place[0, drawn, b]] if exact else place[j, drawn, b], b]
-            seen = np.uint32(0)
-            for w in range(words):
-                word = questions.noise[(drawn * tokens + j) * words + w, b]
-                prompt.signs[w, i] = word
-                seen |= word
-            prompt.noisy[i] = real(seen != 0)
+            drawn = E - 1 - e
+            here = draw.route[j, place[0, drawn, b]] if exact else place[j, drawn, b]
+            prompt.tokens[place_of(e, j, tokens)] = rank[here, b]
+    _lay_out_noise(questions.noise, b, E, prompt)
+
+
+@inlined
+def _lay_out_noise(noise, b, examples, prompt):
+    """The words of all tokens of one prompt, and which of them are not all 0."""
+    tokens, words, real = prompt.chain.shape[0], prompt.signs.shape[0], prompt.noisy.dtype.type
+    for w in range(words):
+        signs = prompt.signs[w]
+        for e in range(examples):
+            row = (examples - 1 - e) * tokens * words + w
+            for j in range(tokens):
+                word, i = noise[row + j * words, b], place_of(e, j, tokens)
+                signs[i] = word
+                prompt.noisy[i] = max(real(word != 0), real(0.0) if w == 0 else prompt.noisy[i])

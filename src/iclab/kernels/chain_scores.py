@@ -20,8 +20,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclab.kernels.arithmetic import exp
-from iclab.kernels.chain_draw import LANES
-from iclab.kernels.chain_questions import places_of
+from iclab.kernels.chain_questions import BLOCK, places_of
 from iclab.kernels.compiling import inlined
 from iclab.prompts.chain import WORD, mixtures_code
 
@@ -56,10 +55,10 @@ class Scratch(NamedTuple):
 
 def scratch_of(K: int, M: int, examples: int, terms: int, real: Any) -> Scratch:
     """Memory for prompts of this shape. Places that follow the last are read, but not used."""
-    places, blocks = places_of(examples, K + 1), places_of(examples, 1) // LANES
-    token = np.broadcast_to(np.arange(K + 1)[:, None], (blocks, K + 1, LANES))
-    example = np.arange(blocks * LANES).reshape(blocks, 1, LANES)
-    as_input, as_output, weight = (np.zeros(places + K * LANES, real) for _ in range(3))
+    places, blocks = places_of(examples, K + 1), places_of(examples, 1) // BLOCK
+    token = np.broadcast_to(np.arange(K + 1)[:, None], (blocks, K + 1, BLOCK))
+    example = np.arange(blocks * BLOCK).reshape(blocks, 1, BLOCK)
+    as_input, as_output, weight = (np.zeros(places + K * BLOCK, real) for _ in range(3))
     return Scratch(np.zeros(terms, real), as_input, as_output, weight, np.zeros((K, M), real), np.zeros(M, real),
                    *(np.where(chosen, values, other).astype(np.int32).ravel() for chosen, values, other in (
                        (token < K, M * token, 0), (token < K, example, NEVER), (token < 1, example, NEVER))))
