@@ -50,11 +50,12 @@ def test_kernels_compiled_ahead_are_not_compiled_again(tmp_path):
     done = run(tmp_path, "-m", "iclab.kernels.ahead")
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.rglob(ahead.DONE))
-    script = ("from iclab.kernels import softmax, softmax_follow, chains_fused, ahead; ahead.compile_kernels(); "
+    script = ("from iclab.kernels import softmax, softmax_follow, chains_fused, chain_answers, ahead; "
+              "ahead.compile_kernels(); "
               "print([f.stats.cache_misses.total() for f in (softmax.train, softmax_follow.follow_softmax, "
-              "chains_fused.train)])")
+              "chains_fused.train, chain_answers.answer)])")
     again = run(tmp_path, "-c", script)
-    assert again.stdout.strip() == "[0, 0, 0]", again.stderr
+    assert again.stdout.strip() == "[0, 0, 0, 0]", again.stderr
 
 
 def test_a_job_starts_one_process_and_waits_for_what_it_compiles(monkeypatch, tmp_path):

@@ -123,7 +123,7 @@ def test_reason_decodes_a_whole_batch(backend):
 def test_errors_are_those_of_the_answers():
     """Sharp weights on exact examples never err when an example matches, nor does the vote."""
     exact = replace(TEST, matching_fraction=1.0, transitions=exact_transitions(K, 4))
-    trained = SimpleNamespace(run=SimpleNamespace(model=MODEL, prompts=TRAINING, init_seed=0),
+    trained = SimpleNamespace(run=SimpleNamespace(model=MODEL, prompts=TRAINING, training=Training(), init_seed=0),
                               params=ChainParams(np.diag([9.0] * D + [0.0] * D + [30.0] * K).astype("f")))
     right = chain_errors([trained], [exact], LENGTHS, count=100)
     assert right.steps.shape == (1, 1, 2, K)
@@ -137,7 +137,8 @@ def test_errors_are_those_of_the_answers():
 
 
 def test_bad_tests_are_refused():
-    model = SimpleNamespace(run=SimpleNamespace(model=MODEL, prompts=TRAINING, init_seed=0), params=a_model())
+    run = SimpleNamespace(model=MODEL, prompts=TRAINING, training=Training(), init_seed=0)
+    model = SimpleNamespace(run=run, params=a_model())
     longer = chain_test(Chain(dimension=D, patterns=6, prompt_length=5, reasoning_steps=4))
     wider = chain_test(Chain(dimension=8, patterns=6, prompt_length=5))
     for tests, lengths, message in (([TEST], [6], r"lengths must lie in \[1, 5\], got \[6\]"),

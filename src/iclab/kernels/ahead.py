@@ -53,9 +53,11 @@ def compile_kernels() -> None:
     import jax
     import numpy as np
 
+    from iclab.kernels.chain_answers import answers_of
     from iclab.kernels.compiling import cache_folder
     from iclab.kernels.fitting import kernel_pack
     from iclab.prompts import Chain, Classification
+    from iclab.prompts.chain import chain_test
     from iclab.training.run import Run, Training
     from iclab.training.sgd import begin
 
@@ -68,7 +70,9 @@ def compile_kernels() -> None:
     softmax = pack(SoftmaxMLP(), Classification(), "hinge")
     softmax.advance(no_keys)
     softmax.trace(no_keys)
-    pack(ChainAttention(), Chain(), "squared").advance(no_keys)
+    chains = pack(ChainAttention(), Chain(), "squared")
+    chains.advance(no_keys)
+    answers_of(ChainAttention(), chains.params()[0].W, chain_test(Chain()), (1,), no_keys, 1)
     (Path(cache_folder()) / DONE).touch()
 
 

@@ -35,7 +35,7 @@ class ChainDraw(NamedTuple):
     batch: int
     examples: int
     ways: int
-    """M K: queries that a batch has equally often."""
+    """Queries that a batch has equally often: M K, of a test M."""
     spacing: Any
     """Ways per prompt."""
     alpha: Any
@@ -68,8 +68,9 @@ def lanes_of(batch: int) -> int:
 
 
 def chain_draw_of(prompts: Any, batch: int, real: Any) -> ChainDraw:
-    """The draw of a `Chain` whose queries are partly solved."""
+    """The draw of a `Chain`."""
     M, K = prompts.patterns, prompts.reasoning_steps
+    ways = M * K if prompts.partly_solved else M
     if prompts.transitions is None:
         right = [(np.arange(M) + k) % M for k in range(1, K + 1)]
         cumulative = np.zeros((0, 0, 0), real)
@@ -82,7 +83,7 @@ def chain_draw_of(prompts: Any, batch: int, real: Any) -> ChainDraw:
     route = [np.arange(M)]
     for f_k in right:
         route.append(f_k[route[-1]])
-    return ChainDraw(batch, prompts.prompt_length, M * K, real(M * K / batch), real(prompts.matching_fraction),
+    return ChainDraw(batch, prompts.prompt_length, ways, real(ways / batch), real(prompts.matching_fraction),
                      np.array(route, np.int32), cumulative)
 
 
@@ -103,12 +104,10 @@ def draw_chains(draw, key_high, key_low, chains, words):
     rank, weight, place, query, asked, label = chains
     K, M, E, n = draw.route.shape[0] - 1, rank.shape[0], draw.examples, rank.shape[1]
     exact = draw.cumulative.shape[0] == 0
-    _draw_words(key_high, key_low, words)
-    _draw_queries(draw, key_high, key_low, asked, query, place[0, E], exact)
-    _draw_starts(draw, words, place[0])
-    if not exact:
-        for k in range(K):
-            _draw_steps(draw, k, words, place)
+    draw_words(key_high, key_low, 0, words)
+    draw_queries(draw, key_high, key_low, 0, asked, query)
+    _draw_begins(key_high, key_low, place[0, E], 1 if exact else M)
+    draw_examples(draw, words, place)
     rank_words(words, rank)
     # The order is rotated so that the query gets the pattern allotted to it; `label` holds by how much.
     for b in range(n):
@@ -124,32 +123,46 @@ def draw_chains(draw, key_high, key_low, chains, words):
 
 
 @compiled
-def _draw_words(key_high, key_low, words):
-    """Four words for each of a prompt's counters: `iclab.prompts.randomness.draw_bits`."""
+def draw_words(key_high, key_low, begin, words):
+    """Four words for each counter of the prompts from `begin` on: `iclab.prompts.randomness.draw_bits`."""
     count = words.shape[0] // 4
     for j in range(count):
         first, second, third, fourth = words[j], words[count + j], words[2 * count + j], words[3 * count + j]
         for b in range(words.shape[1]):
-            counter = np.uint32(b) * np.uint32(count) + np.uint32(j)
+            counter = np.uint32(begin + b) * np.uint32(count) + np.uint32(j)
             first[b], second[b] = threefry(key_high, key_low, np.uint32(0), counter)
         for b in range(words.shape[1]):
-            counter = np.uint32(b) * np.uint32(count) + np.uint32(j)
+            counter = np.uint32(begin + b) * np.uint32(count) + np.uint32(j)
             third[b], fourth[b] = threefry(key_high, key_low, np.uint32(1), counter)
 
 
 @compiled
-def _draw_queries(draw, key_high, key_low, asked, query, begin, exact):
-    """The step that every prompt asks for, its query's pattern there, and the place where the query's chain starts."""
+def draw_queries(draw, key_high, key_low, begin, asked, query):
+    """The step that every prompt from `begin` on asks for, and its query's pattern there; of a test, which asks for the
+    first, the query's place."""
     real, M = draw.cumulative.dtype.type, np.int32(draw.route.shape[1])
     _, shared = threefry(key_high, key_low, PROMPT_WORDS, np.uint32(0))
     start = uniform23(real, shared)
     for b in range(asked.shape[0]):
-        cell = min(np.int32((real(b) + start) * draw.spacing), np.int32(draw.ways - 1))
+        cell = min(np.int32((real(begin + b) + start) * draw.spacing), np.int32(draw.ways - 1))
         asked[b] = cell // M
         query[b] = cell - asked[b] * M
-    for b in range(asked.shape[0]):
+
+
+@compiled
+def _draw_begins(key_high, key_low, begin, places):
+    """Where the query's chain starts, which may be any of the first places."""
+    for b in range(begin.shape[0]):
         word, _ = threefry(key_high, key_low, PROMPT_WORDS, np.uint32(b))
-        begin[b] = np.int32(0) if exact else choice(word & np.uint32(0xFFFF), M)
+        begin[b] = choice(word & np.uint32(0xFFFF), places)
+
+
+@compiled
+def draw_examples(draw, words, place):
+    """The chains of the examples, given where the query's starts."""
+    _draw_starts(draw, words, place[0])
+    for k in range(place.shape[0] - 1):
+        _draw_steps(draw, k, words, place)
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -14,9 +14,10 @@ from jaxtyping import Array, Float, Int
 
 from iclab.core.errors import require
 from iclab.core.limits import require_test_size
-from iclab.core.parallel import Compiled, each
+from iclab.core.parallel import Compiled, cores, each
+from iclab.kernels.ahead import wait_until_compiled
 from iclab.probes.error_rate import batch_keys, on_device
-from iclab.probes.reasoning import at_once, chain_of_thought, majority_vote
+from iclab.probes.reasoning import at_once, chain_of_thought, kernel_can_decode, majority_vote
 from iclab.prompts.chain import Chain
 from iclab.prompts.prompt import Prompt
 from iclab.prompts.randomness import Key
@@ -25,7 +26,9 @@ from iclab.training.trained import Trained
 
 TEST_BATCH = 100
 COLUMNS_AT_ONCE = 6000
-"""Columns of prompts that are read at once: their intermediates stay in a core's cache."""
+"""Columns of prompts that XLA reads at once: their intermediates stay in a core's cache."""
+BATCHES_AT_ONCE = 50
+"""Most batches that a call of the kernel answers: it returns the answers to all."""
 _compiled = Compiled()
 
 
@@ -69,6 +72,21 @@ class Asked(NamedTuple):
     """Seed of the prompts; none: each run draws them with its own."""
 
 
+class ChainJob(NamedTuple):
+    """A trained run, to be judged on one test."""
+
+    trained: Trained
+    test: Chain
+    lengths: tuple[int, ...]
+    keys: Key
+    """One per batch."""
+
+    @property
+    def fits_kernel(self) -> bool:
+        """Whether the fused kernel can do it."""
+        return type(self.test) is Chain and kernel_can_decode(self.trained)
+
+
 def check_test(run: Run, test: Any) -> None:
     """A test of a run on chains must have as many steps as its model reads, and leave the query unsolved."""
     require(isinstance(test, Chain), "test", type(test).__name__, "be chain prompts")
@@ -102,20 +120,65 @@ def all_chain_errors(asked: Sequence[Asked]) -> list[ChainErrors]:
     places = [[(n, i, j) for i in range(len(part.models)) for j in range(len(part.tests))]
               for n, part in enumerate(asked)]
     # Groups take turns: they need different programs, which are then compiled side by side.
-    jobs = [job for turn in zip_longest(*places) for job in turn if job is not None]
-
-    def work(job: tuple[int, int, int]) -> ChainErrors:
-        part = asked[job[0]]
-        model, test = part.models[job[1]], part.tests[job[2]]
-        seed = model.run.init_seed if part.seed is None else part.seed
-        keys = batch_keys(seed, -(-part.prompts // TEST_BATCH))
-        args = on_device((model.run.model, model.params, test, keys))
-        return jax.tree.map(np.asarray, _compiled.of(judged(part.lengths), *args)(*args))
-
-    errors_by_job = {jobs[number]: errors for number, errors in each(work, jobs)}
+    turns = [place for turn in zip_longest(*places) for place in turn if place is not None]
+    jobs = [_job(asked[n], i, j) for n, i, j in turns]
+    errors = {turns[number]: errors for judge in (_by_kernel, _by_xla) for number, errors in judge(jobs)}
     return [ChainErrors(*(np.stack(values).reshape(len(part.models), len(part.tests), *values[0].shape)
-                          for values in zip(*(errors_by_job[job] for job in mine), strict=True)))
+                          for values in zip(*(errors[place] for place in mine), strict=True)))
             for part, mine in zip(asked, places, strict=True)]
+
+
+def _job(part: Asked, i: int, j: int) -> ChainJob:
+    seed = part.models[i].run.init_seed if part.seed is None else part.seed
+    return ChainJob(part.models[i], part.tests[j], part.lengths, batch_keys(seed, -(-part.prompts // TEST_BATCH)))
+
+
+def _by_kernel(jobs: Sequence[ChainJob]) -> Iterator[tuple[int, ChainErrors]]:
+    """The errors of all jobs that fit the kernel, by their number; batches are split over cores."""
+    mine = [number for number, job in enumerate(jobs) if job.fits_kernel]
+    if not mine:
+        return
+    from iclab.kernels.chain_answers import answers_of
+
+    wait_until_compiled(jobs[mine[0]].trained.run.model)
+    at_once = min(BATCHES_AT_ONCE, -(-sum(len(jobs[number].keys.high) for number in mine) // cores()))
+    parts = [(number, slice(first, first + at_once)) for number in mine
+             for first in range(0, len(jobs[number].keys.high), at_once)]
+
+    def work(part: tuple[int, slice]) -> ChainErrors:
+        trained, test, lengths, keys = jobs[part[0]]
+        W, batches = np.asarray(trained.params.W, np.float32), tuple(words[part[1]] for words in keys)
+        return _wrong_answers(answers_of(trained.run.model, W, test, lengths, batches, TEST_BATCH))
+
+    counts: dict[int, list[ChainErrors]] = {}
+    for index, wrong in each(work, parts):
+        counts.setdefault(parts[index][0], []).append(wrong)
+    for number, of_parts in counts.items():
+        prompts = len(jobs[number].keys.high) * TEST_BATCH
+        yield number, jax.tree.map(lambda *numbers, prompts=prompts: sum(numbers) / prompts, *of_parts)
+
+
+def _wrong_answers(answers: Any) -> Any:
+    """How many answers of the kernel are wrong, as `ChainErrors`."""
+    def count(given: Int[np.ndarray, "*s"], right: Int[np.ndarray, "*s"]) -> Int[np.ndarray, "*s"]:
+        return (given != right).sum(axis=0)
+
+    chain = answers.truth[:, None, 1:]
+    return ChainErrors(count(answers.thought[..., 1:], chain), count(answers.direct[..., 1], chain[..., -1]),
+                       count(answers.voted[..., 1:], chain), count(answers.voted_direct[..., 1], chain[..., -1]))
+
+
+def _by_xla(jobs: Sequence[ChainJob]) -> Iterator[tuple[int, ChainErrors]]:
+    """The errors of all other jobs, by their number."""
+    mine = [number for number, job in enumerate(jobs) if not job.fits_kernel]
+
+    def work(number: int) -> ChainErrors:
+        trained, test, lengths, keys = jobs[number]
+        args = on_device((trained.run.model, trained.params, test, keys))
+        return jax.tree.map(np.asarray, _compiled.of(judged(lengths), *args)(*args))
+
+    for index, errors in each(work, mine):
+        yield mine[index], errors
 
 
 @cache

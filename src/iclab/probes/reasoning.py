@@ -100,7 +100,7 @@ def reason(trained: Trained, prompts: Prompt, vectors: Float[Array, "patterns di
     require(trained.run.model.embedding.steps == K, "prompts", f"{K} steps", "have as many steps as the model")
     require(np.ndim(vectors) == 2 and np.shape(vectors)[1] == dimension, "vectors", np.shape(vectors),
             f"be patterns of dimension {dimension}")
-    if _kernel_can_decode(trained):
+    if kernel_can_decode(trained):
         return _decoded_by_kernel(trained, prompts, vectors, direct)
     total = len(prompts.x)
     size = min(AT_ONCE, total)
@@ -119,7 +119,8 @@ def reason(trained: Trained, prompts: Prompt, vectors: Float[Array, "patterns di
     return answers
 
 
-def _kernel_can_decode(trained: Trained) -> bool:
+def kernel_can_decode(trained: Trained) -> bool:
+    """Whether the kernels can let a trained run reason, and it is not one for XLA."""
     return trained.run.training.backend != "xla" and not decoding_misfit(trained.run.model) and not unsuited_machine()
 
 

@@ -27,8 +27,8 @@ def run(lab: Lab) -> Findings:
     return Findings(
         shown="How many examples per training prompt and how many iterations a small training loss needs.",
         plots=[plot], numbers=f"Training examples from {needed[-1]:.1f} (alpha {short[-1]:g}) to {needed[0]:.1f} "
-                f"(alpha {short[0]:g}), iterations from {steps[-1]:.0f} (alpha {fractions[-1]:g}) to {steps[0]:.0f} (alpha "
-                f"{fractions[0]:g}).")
+                f"(alpha {short[0]:g}), iterations from {steps[-1]:.0f} (alpha {fractions[-1]:g}) to {steps[0]:.0f} "
+                f"(alpha {fractions[0]:g}).")
 
 
 ENTRY = Entry("icl.fig6", "Training examples and iterations needed", "li2024icl, figure 6", run, kind="figure",
