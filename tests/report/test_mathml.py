@@ -33,6 +33,7 @@ from iclab.report.mathml import one_line, spelled, svg_text, typeset
     ("delta 0.05, |q| 1, T 1000", "[δ] 0.05, [|q|] 1, [T] 1000"),
     ("the length l_ts (l_tr = 20)", "the length [l_ts] [(l_tr = 20)]"),
     (">= c * 12.5 [log M1 / alpha], c unknown", "≥ [c · 12.5] [[log M_1/α]], c unknown"),
+    ("along +q or -q", "along [+q] or [−q]"),
     ("K-step reasoning", "[K]-step reasoning"),
 ])
 def test_a_formula_is_recognised(text, read):
@@ -42,7 +43,7 @@ def test_a_formula_is_recognised(text, read):
 @pytest.mark.parametrize("text", [
     "A model that knows a task", "theorem 2 (d), figure 3 B and figures 2 A, B", "icl.alpha and cot.l_tr",
     "GPT-2, 1-NN", "Mamba's error, the theorem's", "exponent (theorem -2/3)", "0.8 of 3-8 %", "I know", "x_", "",
-    "a and b", "alphabet", "gate_per_channel",
+    "a and b", "alphabet", "figure 2 (C, D)", "gate_per_channel",
 ])
 def test_prose_is_left_alone(text):
     assert typeset(text) == Markup.escape(text)

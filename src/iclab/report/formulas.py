@@ -69,7 +69,7 @@ class _Parser:
         """Terms between signs and relations; `inner` allows a sign in front and signs without spaces."""
         nodes: Nodes = ()
         sign = re.compile(r"\+-|[-+]").match(self.text, at)
-        if sign and (inner or sign[0] == "+-"):
+        if sign and (inner or sign[0] == "+-" or self.text[sign.end():sign.end() + 1].isalpha()):
             nodes, at = (Node("sign", sign[0]),), sign.end()
         term = self.term(at, inner)
         if term is None:
@@ -198,7 +198,7 @@ def _is_sure(nodes: Sequence[Node], operators: bool = False) -> bool:
             node.sub or node.marks or not node.text.isascii() or node.text in LETTERS)) for node in flat):
         return True
     letters = any(node.kind == "name" for node in flat)
-    return operators and letters and any(node.kind in ("operator", "sign") for node in flat)
+    return operators and letters and any(node.kind in ("operator", "sign") and node.text != "," for node in flat)
 
 
 def _flat(nodes: Sequence[Node]) -> list[Node]:
@@ -209,7 +209,7 @@ def _has_relation(node: Node) -> bool:
     return any(inner.kind == "operator" and inner.text in RELATIONS for inner in _flat([node]))
 
 
-_START = re.compile(r"(?<![\w.\\#&'-])(?:[A-Za-z]|\d|\(|\||\+-)")
+_START = re.compile(r"(?<![\w.\\#&'-])(?:[A-Za-z]|\d|\(|\||\+-|[-+](?=[A-Za-z]))")
 _CODE = re.compile(r"`([^`]+)`")
 
 

@@ -72,6 +72,7 @@ class Page:
             judged=judged, claims=claims, overall=summary.overall(claims), totals=totals,
             columns=summary.columns(totals), groups=summary.GROUPS, meanings=summary.MEANINGS,
             papers=[(source, items) for source, items in papers if items or source.references],
+            changed_rules=sum(bool(part.earlier) for claim in claims for part in claim.parts),
             unconfirmed=unconfirmed, readings=READINGS, sources=SOURCES, ids={item.entry.id for item in finished},
             article=self._article, about=about(), notation=NOTATION, shipped=shipped_constants(),
             laws=[(law, fitted, item.entry.id) for law in LAWS for item in finished
