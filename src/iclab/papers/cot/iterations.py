@@ -131,7 +131,8 @@ def run(lab: Lab) -> Findings:
     first_stage = power(fractions, np.stack([stages(models["alpha", value, LENGTH]).first for value in fractions], 1))
     exponents = {**measured.exponents, "alpha, first stage": first_stage}
     theory = {**THEORY, "alpha, first stage": ITERATION_EXPONENTS["alpha"]}
-    ends = [run_at(lab, axis, values[i]) for axis, values in (*size.axes.items(), ("alpha", fractions)) for i in (0, -1)]
+    ends = [run_at(lab, axis, values[i]) for axis, values in (*size.axes.items(), ("alpha", fractions))
+            for i in (0, -1)]
     return Findings(
         shown=f"How many iterations bring the training loss down to {TARGET}, and how long training prompts must be.",
         measured=measured,
