@@ -4,7 +4,7 @@ Rules, written before the run. Examples have tau_o 0.4 and rho_o 0.1; all steps 
 (a): without Condition 1 the ICL error with 256 examples exceeds 0.5 and is at most 0.05 below that with one example.
 Theorem 2: the CoT error with 256 examples is below 0.01 in both cases. Figure 4: all of these, and with Condition 1 the
 ICL error with 256 examples is at least 0.2 below that with one. Reported but not judged: a rival placed so that one
-wrong turn leads back to the query's pattern. Cost: no extra training, about 15 s.
+wrong turn leads back to the query's pattern. Cost: no extra training, about 3 s.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Rules, written before the run, on test prompts, averaged over the steps of the chain of thought. Proposition 1: after
 training, at least 0.95 of the attention lies on columns of the same step with the query's pattern (epsilon is 0.05).
 Figure 5: the same; at most 0.02 lies on other steps; the first stage ends (other steps below 0.05 for good) before the
-second does (same step and pattern above 0.9 for good). Cost: one training of all seeds, about 15 s.
+second does (same step and pattern above 0.9 for good). Cost: one training of all seeds, about 2 s.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claim `cot.examples`: how many examples a chain of thought needs as alpha', tau or rho fall (figure 2).
 
 Rules: those of `needs`, for theorem 2 and figure 2. Ours: at the default setting the error with 4, 8, 16 and 32
-examples is within 0.02 of that of the ideal majority vote. Cost: no extra training, about 30 s.
+examples is within 0.02 of that of the ideal majority vote. Cost: no extra training, about 10 s.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claim `cot.icl`: how many examples the same model needs when it answers at once (figure 3), and what training adds.
 
 Rules: those of `needs`, for theorem 3 (b) and figure 3. Ours: with few matching examples (alpha' = 0.1) and 64 in all,
-the untrained model's error exceeds the trained one's by at least 0.2. Cost: 5 s beyond `cot.examples`.
+the untrained model's error exceeds the trained one's by at least 0.2. Cost: 2 s beyond `cot.examples`.
 """
 
 from __future__ import annotations

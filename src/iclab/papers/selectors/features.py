@@ -1,7 +1,7 @@
 """Claim `selectors.features`: relevant patterns grow in queries and keys, irrelevant ones do not (figure 1, a).
 
 Rule of both parts, written before the run: at the end of training the mean norms of W_Q mu and of W_K mu are at least 3
-times their initial values, those of W_Q nu and W_K nu at most 1.5 times. Cost: 8 trainings of 600 steps, about 8 s.
+times their initial values, those of W_Q nu and W_K nu at most 1.5 times. Cost: 8 trainings of 600 steps, about 3 s.
 """
 
 from __future__ import annotations
