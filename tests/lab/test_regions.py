@@ -38,7 +38,7 @@ def test_cells_outside_the_premises_do_not_count():
     assert partly.verdicts() == [["outside"] * 3, ["holds"] * 3]
     assert worst_verdict(judged(partly.checks())) == "holds"
     nowhere = region(lambda x, y: 0.0, inside=lambda x, y: False)
-    assert nowhere.sentence == "No setting tried for scale and sum meets the premises."
+    assert nowhere.sentence == "No setting tried for scale and sum is inside the premises."
 
 
 def test_the_map_shows_numbers_and_verdicts_in_words():

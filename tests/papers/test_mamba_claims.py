@@ -237,7 +237,7 @@ def test_iterations_follow_a_law_or_do_not():
     def counts(member, change=lambda axis, power: power):
         rng, axes = np.random.default_rng(0), iterations.SIZES["full"].axes[member]
         return Scaling(axes, {axis: 300 * (np.array(values, float) / iterations.USUAL[axis]) ** change(
-            axis, iterations.THEORY[member][axis]) * rng.uniform(0.95, 1.05, (5, len(values)))
+            axis, iterations.THEORY[member][axis]) * rng.uniform(0.95, 1.05, (8, len(values)))
             for axis, values in axes.items()}, iterations.USUAL)
 
     def judged(member, scaling):

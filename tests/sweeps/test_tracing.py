@@ -120,7 +120,7 @@ def test_no_verdict_is_stale(tmp_path, record_property):
         assert again[str(folder)] == ("holds", way not in NOT_STORED), way
         assert changed[str(folder)] == ("fails", False), way
         assert (folder / "store" / "measurements").exists() == (way not in NOT_STORED), way
-    assert "not stored and will be computed again: entry.py, line 7, loads code whose name it computes" in stderr
+    assert "not stored and will be computed again: entry.py, line 8, loads code whose name it computes" in stderr
     assert "not stored and will be computed again: entry.py reads 1.txt, which its source does not name" in stderr
     record_property("cases", len(WAYS))
 

@@ -67,7 +67,7 @@ def _pass_over_damage(files: Any) -> None:
     files.load_overload = load_or_empty
 
 
-class Part(CPUDispatcher):
+class KernelPart(CPUDispatcher):
     """A function that only kernels call. It has no entry for Python, which takes a fifth of the time to compile it."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -80,7 +80,7 @@ NO_ENTRY: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wra
 def _part(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher: Any = numba.njit(**NO_ENTRY, **options)(function)
-        dispatcher.__class__ = Part  # without an entry, a call from Python would end the process
+        dispatcher.__class__ = KernelPart  # without an entry, a call from Python would end the process
         return dispatcher
 
     return decorate

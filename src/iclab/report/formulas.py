@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - Greek letters are meant
 """Formulas in our plain notation (`kappa_a'`, `beta^-2`, `(1 - p_a)^-1`, `sqrt(M)`), recognised in sentences.
 
     text      a sentence with formulas in it

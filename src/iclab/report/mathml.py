@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - these signs are meant
 """Text with formulas as MathML, which browsers typeset offline, as the contents of SVG text, or in Unicode."""
 
 from __future__ import annotations
