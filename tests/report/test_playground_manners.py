@@ -114,12 +114,15 @@ def test_presets_say_what_to_look_for(page):
 
 
 def test_undo_goes_back_to_the_preset(page):
+    from playwright.sync_api import expect  # waits: on a busy machine the page redraws late
+
     page.get_by_role("button", name="The gate opens").click()
     undo = page.get_by_role("button", name="Undo my changes")
-    assert undo.get_attribute("aria-disabled") == "true"
+    expect(undo).to_have_attribute("aria-disabled", "true")
     page.locator(".token").nth(5).locator(".shape").click()
-    assert undo.get_attribute("aria-disabled") == "false"
+    expect(undo).to_have_attribute("aria-disabled", "false")
     undo.click()
+    expect(undo).to_have_attribute("aria-disabled", "true")
     assert [token[0] for token in tokens(page) if token[1]] == [0]
 
 
