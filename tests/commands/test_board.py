@@ -12,7 +12,7 @@ from iclab.lab.outcomes import Finished
 
 
 def a_part(kind, place, value, **options):
-    check = CheckResult("error", "rate", value, "<=", 0.01, value - 0.001, value + 0.001, 0.95, 4, {})
+    check = CheckResult("error", "rate", value, "<=", 0.01, value - 0.001, value + 0.001, 0.95, 4, {}, "error")
     return PartResult(kind, place, "Errors are small.", options.pop("premises", []), [check], **options)
 
 

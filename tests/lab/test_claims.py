@@ -28,7 +28,7 @@ MET, UNMET = (Premise("batch size", ">= 100", "128", True), Premise("step size",
 
 
 def check(interval, relation="<", threshold=0.2, name="error"):
-    return CheckResult(name, "mean", interval[0], relation, threshold, *interval[1:], 0.95, 4, {})
+    return CheckResult(name, "mean", interval[0], relation, threshold, *interval[1:], 0.95, 4, {}, name)
 
 
 @pytest.mark.parametrize(("interval", "relation", "threshold", "verdict"), [
@@ -93,7 +93,9 @@ def test_the_worst_of_several_is_judged_and_named():
     assert worst("error ({})", estimates[:2], "<=", 0.3).name == "error (b)"
     assert worst("error ({})", estimates[:2], ">=", 0.3).name == "error (a)"
     assert worst("error ({})", estimates, "<=", 0.3).name == "error (c)"  # what is not a number is worst
-    assert judged([worst("{}", estimates[:2], "<=", 0.3)])[0].level == 0.975
+    result, = judged([worst("error ({})", estimates[:2], "<=", 0.3)])
+    assert result.level == 0.975
+    assert result.key == "error (the worst)"  # the same in every run
 
 
 def test_a_part_of_a_theorem_must_name_its_theorem():
@@ -112,8 +114,8 @@ def test_json_has_what_a_reader_needs():
     written = data["parts"][0]
     assert written["premises"] == [{"name": "batch size", "required": ">= 100", "actual": "128", "met": True,
                                     "constant": ""}]
-    assert set(written["checks"][0]) == {"name", "kind", "measured", "relation", "threshold", "interval", "level",
-                                         "seeds", "detail", "verdict"}
+    assert set(written["checks"][0]) == {"name", "key", "kind", "measured", "relation", "threshold", "interval",
+                                         "level", "seeds", "detail", "verdict"}
     assert written["rule_version"] == 2
     assert written["earlier_rules"][0]["reason"] == "too strict"
     assert written["earlier_rules"][0]["verdict"] == "fails"

@@ -21,7 +21,8 @@ UNMET = Premise("Theorem 2 (b): outlier scale", "<= 3 [V beta / kappa_a]", "6", 
 
 def a_check(verdict, name=f"error at kappa_a' = 6 {NASTY}"):
     value = MEASURED[verdict]
-    return CheckResult(name, "rate", value, "<=", 0.01, value - 0.0005, value + 0.0005, 0.975, 4, {"seed_noise": 0.001})
+    return CheckResult(name, "rate", value, "<=", 0.01, value - 0.0005, value + 0.0005, 0.975, 4, {"seed_noise": 0.001},
+                       name)
 
 
 def a_part(kind, place, verdict, premises=(), tight=False, earlier=()):

@@ -39,6 +39,8 @@ class Check:
     threshold: float
     among: int = 1
     """Of how many estimates this is the worst; the choice makes its interval wider."""
+    key: str = ""
+    """Its name in every run, if the name says which of several was the worst in this one."""
 
     def __post_init__(self) -> None:
         require(self.relation in RELATIONS, "relation", self.relation, f"be one of {' '.join(RELATIONS)}")
@@ -54,7 +56,7 @@ def worst(name: str, estimates: Sequence[tuple[str, Estimate]], relation: str, t
     pick = max if relation in ("<", "<=") else min
     chosen, estimate = pick(estimates, key=lambda item: item[1].value if math.isfinite(item[1].value) else
                             (math.inf if pick is max else -math.inf))
-    return Check(name.format(chosen), estimate, relation, threshold, len(estimates))
+    return Check(name.format(chosen), estimate, relation, threshold, len(estimates), name.format("the worst"))
 
 
 class CheckResult(NamedTuple):
@@ -74,6 +76,8 @@ class CheckResult(NamedTuple):
     level: float
     seeds: int
     detail: dict[str, float]
+    key: str
+    """Its name in every run."""
 
     @property
     def verdict(self) -> str:
@@ -99,8 +103,8 @@ class CheckResult(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """The check as written to claims.json."""
-        return {"name": self.name, "kind": self.kind, "measured": self.measured, "relation": self.relation,
-                "threshold": self.threshold, "interval": [self.low, self.high], "level": self.level,
+        return {"name": self.name, "key": self.key, "kind": self.kind, "measured": self.measured,
+                "relation": self.relation, "threshold": self.threshold, "interval": [self.low, self.high], "level": self.level,
                 "seeds": self.seeds, "detail": self.detail, "verdict": self.verdict}
 
 
@@ -111,7 +115,8 @@ def judged(checks: Iterable[Check]) -> list[CheckResult]:
     estimates = {id(check.estimate): check.among for check in checks}
     level = 1 - (1 - LEVEL) / max(sum(estimates.values()), 1)
     return [CheckResult(check.name, check.estimate.kind, check.estimate.value, check.relation, float(check.threshold),
-                        *check.estimate.interval(level), level, check.estimate.seeds, check.estimate.detail)
+                        *check.estimate.interval(level), level, check.estimate.seeds, check.estimate.detail,
+                        check.key or check.name)
             for check in checks]
 
 

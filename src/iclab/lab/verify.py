@@ -106,7 +106,7 @@ def _checks(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str],
             for check in part["checks"]:
                 measured, low, high, threshold = (math.nan if value is None else float(value) for value in (
                     check["measured"], *check["interval"], check["threshold"]))
-                yield (claim["id"], part["place"], f"{check['name']} {check['relation']}"), (measured, low, high,
+                yield (claim["id"], part["place"], f"{check['key']} {check['relation']}"), (measured, low, high,
                                                                                             threshold)
 
 
