@@ -104,8 +104,8 @@ class CheckResult(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """The check as written to claims.json."""
         return {"name": self.name, "key": self.key, "kind": self.kind, "measured": self.measured,
-                "relation": self.relation, "threshold": self.threshold, "interval": [self.low, self.high], "level": self.level,
-                "seeds": self.seeds, "detail": self.detail, "verdict": self.verdict}
+                "relation": self.relation, "threshold": self.threshold, "interval": [self.low, self.high],
+                "level": self.level, "seeds": self.seeds, "detail": self.detail, "verdict": self.verdict}
 
 
 def judged(checks: Iterable[Check]) -> list[CheckResult]:
