@@ -64,6 +64,48 @@ def test_unseen_outliers(trained_mamba):
         wrong = errors_of([broken(m) for m in trained_mamba])
         assert verdicts(unseen.larger(wrong)) == ["fails"]
         assert verdicts(unseen.theorem(wrong)) == ["fails"]
+        assert verdicts(unseen.finer(wrong)) == ["fails"]
+        assert verdicts(unseen.corrected(wrong)) == ["fails"]
+
+
+def test_the_product_decides_or_does_not(trained_mamba):
+    rng = np.random.default_rng(0)
+    products = np.outer(unseen.SUMS, unseen.FACTORS)
+
+    def with_error(error):
+        noisy = np.clip(error + rng.normal(0, 1e-4, (8, *products.shape)), 0, 1)
+        return unseen.Errors(noisy[:, :3], noisy, 20_000)
+
+    sound = with_error(0.5 * np.exp(-8 * np.maximum(products, 0)))
+    assert verdicts(unseen.collapse(sound)) == verdicts(unseen.corrected(sound)) == ["holds"]
+    scale_alone = with_error(0.5 * np.exp(-2 * np.array(unseen.FACTORS) * np.ones_like(products)))
+    assert verdicts(unseen.collapse(scale_alone)) == verdicts(unseen.corrected(scale_alone)) == ["fails"]
+
+    def one_sided(model):  # the gate sees one of three outlier directions
+        layer, spec = model.params[0], model.run.prompts
+        w = np.array(layer.gate.w)
+        w[:, spec.relevant_patterns + spec.irrelevant_patterns + 1:-1] = 0
+        return dataclasses.replace(model, params=(layer._replace(gate=layer.gate._replace(w=w)),))
+
+    tests = unseen.tests()["sums"]
+    errors = unseen.by_factor(model_errors([one_sided(m) for m in trained_mamba], tests, count=4000, seeds=SEEDS))
+    assert "holds" not in verdicts(unseen.collapse(unseen.Errors(errors, errors, 4000)))
+
+
+def test_the_product_needed_is_read_off_the_curve():
+    errors = np.tile(unseen.FLOOR + 0.02 * (np.array(unseen.PRODUCTS) < 0.4), (8, 1))
+    assert ((unseen.least_product(errors) > 0.3) & (unseen.least_product(errors) <= 0.4)).all()
+    later = np.tile(unseen.FLOOR + 0.02 * (np.array(unseen.PRODUCTS) < 0.8), (8, 1))
+
+    def judged(first, last):
+        return verdicts(unseen.with_patterns(unseen.Errors(errors, errors, 4000, {"M1": {6: first, 40: last}})))
+
+    assert judged(later, errors) == ["holds"]
+    assert judged(errors, later) == ["fails"]
+    half = np.full((8, len(unseen.PRODUCTS)), 0.5)  # no gate
+    assert verdicts(unseen.many_patterns(unseen.Errors(half, half, 4000, {"M1": {6: errors, 40: half}}))) == ["fails"]
+    run = unseen.other_run("M1", 40, 10)
+    assert unseen.product_tests(run)[0].dimension == run.prompts.dimension == 60
 
 
 def test_tasks_outside_the_family(trained_mamba):
@@ -201,26 +243,27 @@ def test_the_window_has_edges():
     axes = window.AXES[-1]
 
     def errors_with(error_at):
-        return window.Errors({axis: {member: {value: np.full(4, error_at(axis, member, value)) for value in values}
-                                     for member, values in of.items()} for axis, of in axes.items()}, 4000)
+        values = {axis: {member: {value: np.full(4, error_at(axis, member, value)) for value in values}
+                         for member, values in of.items()} for axis, of in axes.items()}
+        return window.Errors(values, values, 4000)
 
     def judged(errors):
         ends = [window.worse_at(errors, *end) for end in (("kappa_a", 0), ("kappa_a", -1), ("l_tr", -1))]
         return [verdicts(checks)[0] for checks in (*ends, window.batches(errors), window.theorem1(errors),
-                                                   window.theorem3(errors))]
+                                                   window.theorem3(errors), window.no_lower_bound(errors))]
 
-    usual = errors_with(lambda axis, member, value: 0.035 if member == "linear" else 0.0 if value == window.USUAL[axis]
-                        else 0.09)
-    assert judged(usual) == ["holds"] * 6
+    usual = errors_with(lambda axis, member, value: 0.035 if member == "linear" else
+                        0.0 if value == window.USUAL.get(axis, 512) else 0.09)
+    assert judged(usual) == ["holds"] * 7
     nothing_learnt = errors_with(lambda *_: 0.5)
-    assert judged(nothing_learnt) == ["fails", "fails", "fails", "holds", "fails", "holds"]
+    assert judged(nothing_learnt) == ["fails", "fails", "fails", "fails", "fails", "fails", "holds"]
     needs_outliers = errors_with(lambda axis, member, value: 0.5 if value == 0.02 else 0.0)
     assert judged(needs_outliers)[-1] == "fails"
     assert window.a_run("linear", "B", 8, 10).training.batch_size == 8
     assert window.a_run("mamba", "l_tr", 40, 10).prompts.prompt_length == 40
-    assert window.test_of("kappa_a", 0.1).outlier_scale == 0.1
-    premises = premises_of("mamba", ("Theorem 1",), [(window.a_run("mamba", *point, 1000), window.test_of(*point))
-                                                     for point in window.inside(axes)], constant=0.5)
+    assert window.test_of("mamba", "kappa_a", 0.1).outlier_scale == 0.1
+    specs = [(window.a_run("mamba", *point, 1000), window.test_of("mamba", *point)) for point in window.inside(axes)]
+    premises = premises_of("mamba", ("Theorem 1",), specs, constant=0.5)
     assert all(premise.met for premise in premises)
 
 
