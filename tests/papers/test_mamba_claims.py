@@ -109,20 +109,39 @@ def test_the_product_needed_is_read_off_the_curve():
 
 
 def test_tasks_outside_the_family(trained_mamba):
-    def judged(models):
-        errors = model_errors(models, [tasks.test_of(4)], count=1000, seeds=SEEDS)
-        return verdicts(tasks.region(tasks.Errors((4,), errors, 1000)).checks())
+    def family(models):
+        run = tasks.a_run(6, 4, 10)
+        errors = model_errors(models, tasks.tests_of(run, 4), count=1000, seeds=SEEDS)
+        hinge = model_errors(models, [replace(run.prompts, tasks="all")], count=1000, seeds=SEEDS, measure="hinge")
+        scores = np.stack([tasks.scores_by_shift(model) for model in models])
+        return tasks.Family(6, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000)
 
-    assert tasks.test_of(4).tasks == "unseen:4"
-    assert judged(trained_mamba) == ["holds"]
+    def judged(family):
+        return [verdicts(rule([family])) for rule in (tasks.theorem1, tasks.theorem2, tasks.finer, tasks.every_task)]
+
+    sound = family(trained_mamba)
+    assert judged(sound) == [["holds"]] * 4
+    assert (sound.scores < 0).all()  # all pairs met
+
     def blind(model):  # every pattern looks like every other
         layer = model.params[0]
         return dataclasses.replace(model, params=(layer._replace(W_B=np.ones_like(layer.W_B)),))
 
-    assert judged([blind(m) for m in trained_mamba]) == ["fails"]
-    met, unmet = tasks.pair_scores(trained_mamba[0])
-    assert met < 0  # all pairs met
-    assert np.isnan(unmet)
+    assert judged(family([blind(m) for m in trained_mamba])) == [["fails"]] * 4
+    one_shift_wrong = sound._replace(shifts=sound.shifts + np.array([0.0, 0.2, 0.0]))
+    assert judged(one_shift_wrong) == [["holds"]] * 3 + [["fails"]]
+
+
+def test_the_mean_error_falls_with_the_number_of_patterns():
+    def judged(exponent):
+        rng, seeds = np.random.default_rng(0), 8
+        return verdicts(tasks.falls([tasks.Family(M1, 1, *(0.4 * M1**exponent * rng.uniform(0.98, 1.02, seeds),) * 4,
+                                                  np.zeros((seeds, 1)), 1000) for M1 in (6, 12, 20, 40)]))
+
+    assert judged(-1.0) == ["holds", "holds"]
+    assert "fails" in judged(0.0)
+    assert tasks.shift_tasks(3, 2) == ((0, 2), (1, 0), (2, 1))
+    assert tasks.a_run(40, 1, 10).prompts.dimension == 60
 
 
 def test_the_tolerated_fraction(trained_mamba):
@@ -134,9 +153,24 @@ def test_the_tolerated_fraction(trained_mamba):
     for broken in (untrained, ungated):
         wrong = length.measure([broken(m) for m in trained_mamba], SEEDS, 1000)
         assert verdicts(length.theorem(length.Errors({0.6: wrong}, 1000))) == ["fails"]
+        assert verdicts(length.finer(length.Errors({0.6: wrong}, 1000))) == ["fails"]
         assert (length.tolerated(wrong)[:, 1] < 0.6).all()
         assert "fails" in verdicts(length.beyond(length.Errors({0.6: wrong}, 1000)).checks())
     assert "fails" in verdicts(length.tight(length.Errors({0.6: sound}, 1000)))
+
+
+def test_the_excess_vanishes_as_lengths_grow_or_does_not():
+    def judged(excess_at):
+        rng, at = np.random.default_rng(0), length.GROWING_FRACTIONS
+        floors = {l_tr: [length.information_floor(length.growing_test(l_tr, f)) for f in at] for l_tr in (20, 40, 160)}
+        return verdicts(length.vanishes(length.Errors({}, 10_000, {
+            l_tr: floor + excess_at(l_tr) * rng.uniform(0.9, 1.1, (8, len(at))) for l_tr, floor in floors.items()})))
+
+    assert judged(lambda l_tr: 1.0 / l_tr) == ["holds"] * 3
+    assert judged(lambda l_tr: 0.1) == ["fails", "inconclusive", "fails"]
+    assert judged(lambda l_tr: 0.002 * l_tr) == ["fails"] * 3
+    assert length.enough_examples(0.5, 10)
+    assert not length.enough_examples(0.9, 10)
 
 
 def test_the_context_needed(trained_mamba, trained_linear):
@@ -280,19 +314,34 @@ def test_iterations_follow_a_law_or_do_not():
     def counts(member, change=lambda axis, power: power):
         rng, axes = np.random.default_rng(0), iterations.SIZES["full"].axes[member]
         return Scaling(axes, {axis: 300 * (np.array(values, float) / iterations.USUAL[axis]) ** change(
-            axis, iterations.THEORY[member][axis]) * rng.uniform(0.95, 1.05, (5, len(values)))
+            axis, iterations.THEORY[member][axis]) * rng.uniform(0.95, 1.05, (16, len(values)))
             for axis, values in axes.items()}, iterations.USUAL)
 
     def judged(member, scaling):
         return verdicts(iterations.law_of(member)({member: scaling}))
 
-    for member in iterations.RATES:
+    for member in iterations.MEMBERS:
         assert set(judged(member, counts(member))) == {"holds"}
     gate_at_one = counts("mamba", lambda axis, power: -1.0 if axis == "l_tr" else power)
     assert "fails" in judged("mamba", gate_at_one)
     never = counts("mamba")
     never.counts["beta"][:, 0] = np.nan  # labels shuffled: the loss stays where it began
     assert "fails" in judged("mamba", never)
+
+
+def test_the_ratio_of_iterations_grows_with_the_length_or_does_not():
+    lengths = iterations.SIZES["full"].axes[iterations.HEADS[0]]["l_tr"]
+
+    def judged(*exponents):
+        rng = np.random.default_rng(0)
+        return verdicts(iterations.head_to_head({
+            name: Scaling({"l_tr": lengths}, {"l_tr": np.array(lengths, float) ** exponent * rng.uniform(
+                0.95, 1.05, (16, len(lengths)))}, iterations.USUAL)
+            for name, exponent in zip(iterations.HEADS, exponents, strict=True)}))
+
+    assert judged(0.0, -1.0) == ["holds"] * 3
+    assert "fails" in judged(-1.0, -1.0)  # gates at one: the two models are the same
+    assert "fails" in judged(0.0, 0.0)
 
 
 def test_a_model_that_learns_nothing_never_reaches_the_loss(tiny_run):

@@ -44,7 +44,7 @@ ITERATIONS = {
     "linear": Law("mamba.T_linear", "iterations T_T", "M1 / (eta (1 - p_a) beta^2 l_tr)",
                   lambda run, test: _steps_order(run, test) / run.prompts.prompt_length,
                   lambda run, test: run.training.steps, "mamba.iterations",
-                  "a training loss of 0.2 (eta 0.0005 to 0.002, delta 0.02)", 0.2),
+                  "a training loss of 0.2 (eta 0.001 to 0.004, delta 0.002)", 0.2),
 }
 
 

@@ -2,7 +2,8 @@
 
 Rules, written before the run, at outlier fraction 0.5 under flip. Theorem: at every scale from that of training on, the
 error of the paper's worst direction is at most 0.1, the accuracy for which the premises are computed; the same at the
-largest M1, for directions with the least sum of the paper's. Ours: at three times the scale its excess over the floor is at most 0.01; every setting of a map over L and the scale that is inside
+largest M1, for directions with the least sum of the paper's (added when the result at M1 6 was known). Ours: at three
+times the scale its excess over the floor is at most 0.01; every setting of a map over L and the scale that is inside
 the premises stays within 0.01. Ours, a premise in another form: the error depends on the product L kappa_a' / kappa_a
 alone (settings of equal product agree within 0.01), and from a product of 1 on the excess is at most 0.01, also for
 other M1, p_a and kappa_a; c is the product at which the error falls to 0.01, and does not grow with M1 (exponent at
