@@ -234,7 +234,10 @@ def test_scores_gather_in_one_layer(trained_mamba):
     beginners = [untrained(m) for m in trained_mamba]
     sound = masses(beginners, trained_mamba)
     corollary, remark = (part.checks for part in attention.ENTRY.parts[:2])
-    assert verdicts(corollary({"one layer": sound})) == ["holds", "holds"]
+    assert verdicts(corollary({"one layer": sound._replace(other=0.01 * sound.same)})) == ["holds", "holds"]
+    assert verdicts(corollary({"one layer": sound._replace(other=-sound.same)})) == ["holds", "fails"]
+    earlier = attention.ENTRY.parts[0].earlier[0].checks
+    assert verdicts(earlier({"one layer": sound})) == ["holds", "holds"]
     assert verdicts(remark({"one layer": sound})) == ["holds"]
     assert verdicts(remark({"one layer": masses(beginners, beginners)})) == ["fails"]
     wrong_pattern = attention.Masses(sound.other, sound.same)
@@ -252,6 +255,19 @@ def test_gates_filter_and_decay(trained_mamba):
     decay = fit_decay(0.4 * 0.8 ** np.arange(12))
     assert (decay.first, decay.ratio, decay.explained) == pytest.approx((0.4, 0.8, 1.0))
     np.testing.assert_allclose(decay.at(3), [0.4, 0.32, 0.256])
+
+
+def test_gates_of_clean_examples_halve_at_most(trained_mamba):
+    def judged(models):
+        least = gate.least_scaled_gates(models, SEEDS, 1000)
+        return verdicts(gate.local_bias([gate.Profile("one layer", least[:, None], least[:, None], least)]))
+
+    assert judged(trained_mamba) == ["holds"]
+    assert judged([untrained(m) for m in trained_mamba]) == ["fails"]
+    layer = trained_mamba[0].params[0]
+    no_step = dataclasses.replace(trained_mamba[0], params=(layer._replace(gate=layer.gate._replace(
+        w=np.zeros_like(layer.gate.w))),))  # every step 1/2, that of poisoned examples too
+    assert gate.least_scaled_gates([no_step], [0], 1000)[0] < 0.25
 
 
 def test_positions_matter_only_with_a_gate(deep):
@@ -287,7 +303,7 @@ def test_the_window_has_edges():
                                                    window.theorem3(errors), window.no_lower_bound(errors))]
 
     usual = errors_with(lambda axis, member, value: 0.035 if member == "linear" else
-                        0.0 if value == window.USUAL.get(axis, 512) else 0.09)
+                        0.0 if value == window.USUAL.get(axis, 256) else 0.09)
     assert judged(usual) == ["holds"] * 7
     nothing_learnt = errors_with(lambda *_: 0.5)
     assert judged(nothing_learnt) == ["fails", "fails", "fails", "fails", "fails", "fails", "holds"]

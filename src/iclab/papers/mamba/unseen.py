@@ -240,7 +240,7 @@ ENTRY = Entry(
     "mamba.unseen", "Unseen outliers: which directions and sizes are filtered", "li2025mamba, theorem 2 (a), (b)", run,
     says="Mamba filters unseen outliers that are combinations of the training ones with a positive coefficient sum and "
          "at least as large.",
-    sizes=sizes(prompts=(500, 2_000, 4_000), other_steps=(600, 2_000, 6_000), others=(
+    sizes=sizes(prompts=(500, 2_000, 4_000), other_steps=(600, 2_000, 4_000), others=(
         {"M1": (6, 8)}, {"M1": (6, 12)},
         {"M1": (6, 9, 12, 20, 40), "p_a": (0.4, 0.8), "kappa_a": (1.0, 4.0)})), parts=(
         Part("theorem", "theorem 2 (a), (b)", "Outliers from the training scale on are filtered, whatever their "
