@@ -49,12 +49,15 @@ def test_a_trained_pair_is_not_failed(trained_mamba, linear_errors):
     assert "fails" not in verdict_of
     assert verdict_of[-1] == "holds"
     sound = measured(trained_mamba, linear_errors)
-    assert set(verdicts(robust.at_the_floor(sound, robust.MAMBA)) + verdicts(robust.theorem4(sound))) == {"holds"}
+    rules = (robust.at_the_floor(sound, robust.MAMBA),
+             *(robust.promised(sound, member) for member in ("mamba", "linear")))
+    assert all(set(verdicts(rule)) == {"holds"} for rule in rules)
 
 
 def test_an_untrained_mamba_fails(trained_mamba, linear_errors):
     untrained = [dataclasses.replace(t, params=jax.tree.map(np.asarray, begin(t.run).params)) for t in trained_mamba]
     assert judged(untrained, linear_errors)[0] == "fails"
+    assert verdicts(robust.promised(measured(untrained, linear_errors), "mamba"))[0] == "fails"
 
 
 def test_mamba_with_its_gate_at_one_fails(trained_mamba, linear_errors):
@@ -80,4 +83,4 @@ def test_the_conditions_say_that_the_claim_goes_beyond_theorem_2():
 
 def test_a_linear_transformer_that_breaks_early_fails_theorem_4(trained_mamba, linear_errors):
     late = np.roll(linear_errors, 3, axis=2)  # the errors of 0.7 to 0.9 at 0 to 0.2
-    assert verdicts(robust.theorem4(measured(trained_mamba, late)))[0] == "fails"
+    assert verdicts(robust.promised(measured(trained_mamba, late), "linear"))[0] == "fails"

@@ -44,7 +44,7 @@ ITERATIONS = {
     "linear": Law("mamba.T_linear", "iterations T_T", "M1 / (eta (1 - p_a) beta^2 l_tr)",
                   lambda run, test: _steps_order(run, test) / run.prompts.prompt_length,
                   lambda run, test: run.training.steps, "mamba.iterations",
-                  "a training loss of 0.2 (eta 0.0005 to 0.002, delta 0.02)", 0.2),
+                  "a training loss of 0.2 (eta 0.001 to 0.004, delta 0.002)", 0.2),
 }
 
 
@@ -142,7 +142,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
               at_most("Theorems 1, 3: step size eta", eta, 1.0), at_most("Section 2: starting value delta", delta, 0.2))
     tested = (same_patterns(training, test, "Definition 2"),
               is_so("Definition 2: every test example is decisive, patterns are those of training",
-                    float(test.decisive_fraction) == 1.0 and test.pattern_mixtures is None))
+                    float(test.decisive_fraction) == 1.0 and test.pattern_mixtures is None),
+              above("Definition 2: irrelevant scale K' of the test", float(test.irrelevant_scale), 1.0))
 
     def trained(place: str, member: str) -> list[Condition]:
         return [order(f"{place} (iii): length of training prompts", ">=", l_tr, per_clean * np.log(M1),
@@ -194,10 +195,10 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                      "there; random and targeted ones degrade it smoothly (mamba.fig2).")
     corollaries = [
         Statement("mamba", "Corollary 1", "Mamba", "scores of examples with the query's pattern add up to at least a "
-                  f"constant, all others to at most c * {per_clean * eps:.3g} [eps / (1 - p_a)]", one.premises,
-                  silent="Measured by mamba.attention."),
+                  f"constant, all others to at most c * {per_clean * eps:.3g} [eps / (1 - p_a)]",
+                  (*tested, *one.premises), silent="Measured by mamba.attention."),
         Statement("mamba", "Corollary 2", "Mamba", f"gates of poisoned examples fall below 1 / poly({M1}); the clean "
                   "example that is j-th nearest to the query keeps a gate of at least c / 2^(j - 1)",
-                  (outlier_sum("Corollary 2, eq. 11", test), *one.premises), silent="Measured by mamba.gate."),
+                  (outlier_sum("Corollary 2, eq. 11", test), *tested, *one.premises), silent="Measured by mamba.gate."),
     ]
     return [one, two, three, four, *corollaries]

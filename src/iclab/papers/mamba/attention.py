@@ -1,9 +1,10 @@
 """Claim `mamba.attention`: scores gather on the examples that share the query's pattern.
 
 Rules, written before the run, on attacked test prompts. Corollary 1, for the one-layer Mamba of figure 2: after
-training the score mass on same-pattern examples is at least 1 (the corollary's constant order), that on the others at
-most a tenth of it (the corollary bounds it only from above). Remark 6: the gap between them is larger than before
-training. Figures 3 and 5: all of this in each layer of the three-layer Mamba. Cost: no extra training.
+training the score mass on same-pattern examples is at least 1 (the corollary's constant order), the absolute value of
+that on the others at most a tenth of it (the proof bounds the absolute value of each score; 000, eq. 61). Remark 6: the
+gap between them is larger than before training. Figures 3 and 5: all of this in each layer of the three-layer Mamba.
+Cost: no extra training.
 """
 
 from __future__ import annotations
@@ -59,6 +60,14 @@ def in_layer(masses: Masses, layer: int, name: str, times: float = 1.0) -> list[
             Check(f"{name}: {grown}", Difference(gap[:, -1], times * gap[:, 0]), ">", 0.0)]
 
 
+def corollary1(masses: dict[str, Masses]) -> list[Check]:
+    """Mass of the one-layer model gathers on the same pattern, and that on others is small, whatever its sign."""
+    same, other = (mass[:, -1, 0] for mass in masses["one layer"])
+    return [Check("one layer: mass on the same pattern", Mean(same), ">=", LEAST),
+            Check(f"one layer: absolute mass on others less {OTHER_SHARE:g} of it",
+                  Mean(np.abs(other) - OTHER_SHARE * same), "<=", 0.0)]
+
+
 def in_layers(layers: Sequence[int], times: float = 1.0) -> Checks:
     """The rule of figures 3 and 5."""
     return lambda masses: [check for layer in layers for check in
@@ -112,8 +121,9 @@ ENTRY = Entry(
     sizes=DEEP, notes=(NEGATIVE, Note("2026-11-18", "The mass on other patterns in the second layer varies so much "
                                       "between seeds that eight of them do not settle it.")), parts=(
         Part("theorem", "corollary 1", "After training, the scores of examples with the query's pattern add up to at "
-             "least a constant, those of all others to little.",
-             lambda masses: in_layer(masses["one layer"], 0, "one layer")[:2], theory=("Corollary 1",)),
+             "least a constant, those of all others to little.", corollary1, theory=("Corollary 1",), earlier=(
+                 Rule(lambda masses: in_layer(masses["one layer"], 0, "one layer")[:2], "It bounded the mass on others "
+                      "only from above; the proof bounds its absolute value (000, eq. 61)."),)),
         Part("remark", "remark 6", "The mass on the query's pattern increases during training, beyond that on others.",
              lambda masses: in_layer(masses["one layer"], 0, "one layer")[2:], theory=("Corollary 1",)),
         _figure_part("figure 3", "In the first of three layers scores gather on the query's pattern, more and more "

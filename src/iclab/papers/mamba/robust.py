@@ -2,9 +2,10 @@
 
 Rules, written before the run, for the models of figure 2. Figure: Mamba's largest excess over the floor at fractions up
 to 0.8 is at most 0.01 for each label rule; the linear Transformer's error at 0.6 under flip is above 0.4. Theorem 2:
-the same excess at the fractions below its bound of 0.6. Theorem 4: the linear Transformer's error is at most 0.1, the
-accuracy for which its premises are computed, at the fractions up to 0.3, for which 20 examples are enough by (d). Ours:
-the excess under flip with test outliers only as large as in training. Cost: the runs of figure 2, no others.
+Mamba's error is at most 0.1, the accuracy for which its premises are computed, at the fractions below its bound of 0.6.
+Theorem 4: the same for the linear Transformer at the fractions up to 0.3, for which 20 examples are enough by (d).
+Ours: Mamba's excess below the bound is at most 0.01, finer than what the theorem promises with this batch size; and the
+excess under flip with test outliers only as large as in training. Cost: the runs of figure 2, no others.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iclab.lab.claims import Check, worst
-from iclab.lab.entries import Entry, Findings, Note, Part
+from iclab.lab.entries import Entry, Findings, Note, Part, Rule
 from iclab.lab.laboratory import Lab
 from iclab.papers.mamba.robustness import Robustness, measure
-from iclab.papers.mamba.settings import FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
+from iclab.papers.mamba.settings import FINER, FRACTIONS, RULES, SIZES, attacked_prompts, one_layer_run
 
 EXCESS_ALLOWED, LINEAR_BROKEN, ACCURACY = 0.01, 0.4, 0.1
 FIGURE, MAMBA, LINEAR = (tuple(f for f in FRACTIONS if f <= largest) for largest in (0.8, 0.5, 0.3))
@@ -36,10 +37,11 @@ def figure(result: Robustness) -> list[Check]:
         "paper", "linear", "flip", 0.6), ">", LINEAR_BROKEN)]
 
 
-def theorem4(result: Robustness) -> list[Check]:
-    """The linear Transformer where its theorem covers it."""
-    return [worst(f"linear Transformer, {rule}: largest error up to {LINEAR[-1]:g} (at {{}})",
-                  [(f"{f:g}", result.error("paper", "linear", rule, f)) for f in LINEAR], "<=", ACCURACY)
+def promised(result: Robustness, member: str) -> list[Check]:
+    """A model where its theorem covers it: the error is at most the theorem's epsilon."""
+    name, fractions = {"mamba": ("Mamba", MAMBA), "linear": ("linear Transformer", LINEAR)}[member]
+    return [worst(f"{name}, {rule}: largest error up to {fractions[-1]:g} (at {{}})",
+                  [(f"{f:g}", result.error("paper", member, rule, f)) for f in fractions], "<=", ACCURACY)
             for rule in RULES]
 
 
@@ -67,11 +69,14 @@ ENTRY = Entry(
     says="Mamba tolerates outlier fractions close to 1, the linear Transformer only those below 1/2.",
     sizes=SIZES, parts=(
         Part("theorem", "theorem 2", "Mamba's error is small at outlier fractions below min(1, p_a l_tr / l_ts).",
-             lambda result: at_the_floor(result, MAMBA), theory=("Theorem 2",)),
+             lambda result: promised(result, "mamba"), theory=("Theorem 2",), accuracy=ACCURACY,
+             earlier=(Rule(lambda result: at_the_floor(result, MAMBA), FINER),)),
         Part("theorem", "theorem 4", "The linear Transformer's error is small at outlier fractions below 1/2, given "
-             "enough examples.", theorem4, theory=("Theorem 4",), accuracy=ACCURACY),
+             "enough examples.", lambda result: promised(result, "linear"), theory=("Theorem 4",), accuracy=ACCURACY),
         Part("figure", "figure 2", "Mamba's error stays small as the outlier fraction nears 0.8, under all three label "
              "rules; the linear Transformer's is large beyond 1/2.", figure),
+        Part("ours", "finer than theorem 2", "Below the theorem's bound Mamba is within 0.01 of the floor, although "
+             "B is far below 1 / 0.01^2.", lambda result: at_the_floor(result, MAMBA)),
         Part("ours", "the training scale", "With kappa_a' = kappa_a Mamba stays at the floor up to 0.8 "
              "under flip.", lambda result: at_the_floor(result, FIGURE, RULES[:1], "same_scale"))),
     notes=(Note("2026-11-18", "The paper gives no kappa_a' for figure 2; here it is 3 kappa_a. Fraction 0.8 lies "

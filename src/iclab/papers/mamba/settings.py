@@ -22,6 +22,9 @@ from iclab.training import Run, Training
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 RULES = ("flip", "target", "random")
 TEST_MIXTURES = ((0.7, 0.6, -0.4), (0.4, 0.7, -0.6), (-0.7, 0.5, 0.5))
+FINER = ("It asked for more than the theorem promises, its epsilon: the batch size meets the premises for an accuracy "
+         "of 0.1, not for the finer one that was judged.")
+"""Why rules of theorems that were finer than their accuracy were replaced."""
 LEARNING_RATES = {"mamba": 1.0, "linear": 0.1}
 
 SIZES = {"tiny": Size(seeds=2, steps=600, prompts=1_000), "quick": Size(seeds=4, steps=2_000, prompts=2_000),
