@@ -16,14 +16,13 @@ from iclab.lab.entries import Size
 from iclab.lab.estimates import power
 from iclab.lab.judging import judge_part
 from iclab.lab.laboratory import Lab
-from iclab.lab.powers import Scaling
 from iclab.papers.cot import condition1, dynamics, examples, icl, iterations, needs
 from iclab.papers.cot.mechanism import along, inside
 from iclab.papers.cot.settings import SIZES, a_run, covered_run, default_test
 from iclab.papers.cot.trained import untrained
 from iclab.prompts.transitions import quality, same_steps, weak_step
 from iclab.sweeps.store import Store
-from iclab.theory.cot import prediction, theorem2_conditions, theorem3_conditions
+from iclab.theory.cot import LOSS, iteration_terms, prediction, theorem2_conditions, theorem3_conditions
 from iclab.training import train_many
 
 STEPS, SEEDS = 200, 8
@@ -185,12 +184,14 @@ def test_the_law_at_small_rho():
     x = [0.05, 0.07, 0.1]
     spread = 1 + 0.01 * np.arange(SEEDS)[:, None]
     square, steep = (spread * np.array(x) ** exponent for exponent in (-2.0, -2.7))
-    faint = needs.Faint("rho", x, steep, square)
+    faint = needs.Faint("rho", x, [9_000, 9_000, 9_000], {"the model": steep, "the ideal vote": square})
     assert verdict(needs.follows_the_law(faint, "the ideal vote")) == "holds"
     assert failing(needs.follows_the_law(faint, "the model")) == ["exponent of rho"]
     assert "-2.7" in faint.words
-    never = needs.follows_the_law(faint._replace(model=np.full((SEEDS, 3), np.nan)), "the model")
+    counts = {**faint.counts, "the model": np.full((SEEDS, 3), np.nan)}
+    never = needs.follows_the_law(faint._replace(longest=[1600, 816, 400], counts=counts), "the model")
     assert any("share of seeds" in name for name in failing(never))
+    assert f"{SEEDS} of {SEEDS} seeds" in faint._replace(counts=counts).words
 
 
 def test_the_text_for_settings_that_never_reach_the_target():
@@ -204,32 +205,54 @@ def test_columns_that_lead_back_get_less_attention(models):
 
 
 def test_iterations(models):
-    """The law passes; no dependence, or a loss that never falls, does not."""
-    size = iterations.SIZES["full"]
+    """The order passes; no dependence, growth beyond it, or a loss that never falls, does not."""
+    size, lab = iterations.SIZES["full"], SimpleNamespace(scale="full")
     noise = 1 + 0.01 * np.random.default_rng(0).normal(size=(SEEDS, 1))
-    law = {"M": 1.0, "K": 0.3, "alpha": -1.0}
+    terms = {axis: np.array([iteration_terms(iterations.run_at(lab, axis, value), value if axis == "eps" else LOSS)
+                             for value in values]) for axis, values in size.axes.items()}
 
-    def measured(**changes):
-        counts = {axis: noise * (np.array(size.axes[axis]) / iterations.USUAL[axis]) ** exponent
-                  for axis, exponent in law.items()}
-        lengths = changes.pop("lengths", noise / np.array(size.fractions))
-        return iterations.Measured(Scaling(size.axes, counts | changes, iterations.USUAL), size.fractions, lengths)
+    def measured(lengths=None, **changes):
+        counts = {axis: noise * rows.sum(axis=1) for axis, rows in terms.items()}
+        return iterations.Measured(counts | changes, size.axes, terms, size.fractions,
+                                   noise / np.array(size.fractions) if lengths is None else lengths)
 
-    rules = {"M": iterations.bounds_are_needed, "alpha": iterations.bounds_are_needed,
-             "K": iterations.longer_chains_cost}
-    assert [verdict(part.checks(measured())) for part in iterations.ENTRY.parts] == ["holds"] * 3
+    good = measured()
+    assert [verdict(part.checks(good)) for part in iterations.ENTRY.parts] == ["holds"] * 5
+    assert good.constants == pytest.approx(np.ones(3), rel=0.05)
     for axis, values in size.axes.items():
-        flat = {axis: noise * np.ones(len(values)) * 0.99 ** np.arange(len(values))}
-        assert f"exponent of {axis}" in failing(rules[axis](measured(**flat)))
-    steep = {"M": noise * (np.array(size.axes["M"]) / 20) ** 1.6}
-    assert failing(iterations.bounds_suffice(measured(**steep))) == ["exponent of M"]
-    assert failing(iterations.bounds_are_needed(measured(lengths=noise * np.ones((SEEDS, 5))))) == [
-        "exponent of alpha, l_tr"]
-    assert all(model.loss[-1] < iterations.TARGET for model in models["trained"])
+        name = f"exponent of {axis}, beyond the law's"
+        flat = {axis: noise * np.ones(len(values))}
+        assert failing(iterations.iterations_are_needed(measured(**flat))) == [name]
+        steep = {axis: noise * terms[axis].sum(axis=1) * np.array(values) ** (0.6 * iterations.GROWS[axis])}
+        assert failing(iterations.iterations_suffice(measured(**steep))) == [name]
+        assert verdict(iterations.iterations_are_needed(measured(**steep))) == "holds"
+    falling = {"K": noise * np.array(size.axes["K"]) ** -0.1}
+    assert failing(iterations.longer_chains_cost(measured(**falling))) == ["exponent of K"]
+    assert failing(iterations.lengths_are_needed(measured(noise * np.ones((SEEDS, 5))))) == [
+        "exponent of alpha in l_tr"]
+    assert failing(iterations.lengths_suffice(measured(noise * np.array(size.fractions) ** -1.6))) == [
+        "exponent of alpha in l_tr"]
+    assert all(model.loss[-1] < LOSS for model in models["trained"])
     stuck = [with_fields(model, loss=np.full_like(model.loss, model.loss[0])) for model in models["trained"]]
-    never = {"M": np.array([[iterations.iterations_to(model, iterations.TARGET)] * 5 for model in stuck])}
-    assert "share of seeds whose loss falls to 0.05 in every setting" in failing(
-        iterations.bounds_suffice(measured(**never)))
+    never = np.array([[iterations.iterations_to(model, LOSS)] * 5 for model in stuck])
+    assert "share of seeds whose loss falls to epsilon in every setting" in failing(
+        iterations.iterations_suffice(measured(M=never)))
+    assert "share of seeds whose loss falls to 0.1 in every setting" in failing(
+        iterations.lengths_suffice(measured(never)))
+
+
+def test_the_first_rules_on_iterations_still_judge():
+    """Against K^3 a T that grows like K^2.8 passes; the law's slope does not reach that far."""
+    size, lab = iterations.SIZES["full"], SimpleNamespace(scale="full")
+    noise = 1 + 0.01 * np.arange(SEEDS)[:, None]
+    K = np.array(size.axes["K"], float)
+    terms = {"K": np.array([iteration_terms(iterations.run_at(lab, "K", value), LOSS) for value in K])}
+    steep = iterations.Measured({"K": noise * K**2.8}, {"K": size.axes["K"]}, terms, size.fractions,
+                                noise / np.array(size.fractions))
+    powers, sums = iterations.ENTRY.parts[0].earlier
+    assert verdict(powers.checks(steep)) == "holds"
+    assert verdict(sums.checks(steep)) == "holds"  # with a constant of its own for K^3 alone
+    assert failing(iterations.iterations_suffice(steep)) == ["exponent of K, beyond the law's"]
 
 
 def test_the_theorems_conditions_and_orders():

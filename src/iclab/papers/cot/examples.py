@@ -54,4 +54,8 @@ ENTRY = Entry(
         Part("ours", "the ideal vote", "A chain of thought errs as often as a majority vote over matching examples.",
              like_the_vote)),
     notes=(Note("2026-11-18", "At fixed tau a small rho also makes the weak step right less often, at most "
-                "1 / (2 - rho), which makes the law in rho steeper than a square until rho is small."),))
+                "1 / (2 - rho), which makes the law in rho steeper than a square until rho is small."),
+           Note("2026-11-18", "Small rho: with rho 0.05 and 16,384 examples four models erred in 18 % of steps when "
+                "trained with eta 10, B 60, l_tr 20, in 7 % with eta 10, B 300, l_tr 64 (6 % after seven times as many "
+                "steps), in 3 % with eta 0.9, B 300, l_tr 512, and the ideal vote in 0.5 %. The proof of theorem 3 "
+                "knows the weights of its vote up to epsilon (eq. 86), and this batch supports an epsilon of 0.1."),))

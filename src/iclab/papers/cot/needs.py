@@ -8,8 +8,10 @@ Rules of both claims. Theorem: most seeds reach that error in every setting, and
 the constant 1; 0.05 is M^-1, the probability of failure that the proofs allow, M^-C, with C = 1. No test has more
 examples than training prompts. Figure: the slope of log n against the log of what is varied is negative. Ours: as rho
 falls from 0.1 to 0.05 the local slope, of the model and of the ideal vote, is within 0.35 of the theorem's -2; this
-takes more examples than training prompts have, which the theorems do not cover. The theorem's first rule, written
-before the run, was that no slope is steeper than -2.35.
+takes more examples than training prompts have, which the theorems do not cover. A seed that does not reach the error
+there counts as if it did with the longest prompts, which makes the slope flatter, never steeper; this was added, and
+the number of prompts raised, after a first run in which some seeds did not. The theorem's first rule, written before
+the run, was that no slope is steeper than -2.35.
 """
 
 from __future__ import annotations
@@ -94,19 +96,24 @@ class Faint(NamedTuple):
 
     name: str
     leads: list[float]
-    model: Counts
-    vote: Counts
+    longest: list[int]
+    """The most examples tried, by lead."""
+    counts: dict[str, Counts]
+    """By who needs them: the model or the ideal vote."""
 
     @property
     def slopes(self) -> dict[str, Power]:
-        """Slopes of log n against the log of the lead."""
-        return {"the model": power(self.leads, self.model), "the ideal vote": power(self.leads, self.vote)}
+        """Slopes of log n against the log of the lead, with `longest` for n where the error was not reached."""
+        return {who: power(self.leads, np.where(np.isfinite(counts), counts, self.longest))
+                for who, counts in self.counts.items()}
 
     @property
     def words(self) -> str:
         """The slopes as text."""
         return f"For {self.name} from {max(self.leads):.2g} to {min(self.leads):.2g} the slope is " + ", ".join(
-            f"{in_words(slope)} for {who}" for who, slope in self.slopes.items()) + "."
+            f"{in_words(slope)} for {who}, whose error stays above {NEEDED} in "
+            f"{int((~np.isfinite(self.counts[who])).any(axis=1).sum())} of {len(self.counts[who])} seeds"
+            for who, slope in self.slopes.items()) + "."
 
 
 def test_at(axis: str, value: float, length: int) -> Chain:
@@ -142,7 +149,8 @@ def at_small_rho(lab: Lab, which: str) -> Faint:
                          for of_test, part in zip(lengths, measured, strict=True)], axis=1)
 
     name = "rho_o" if which == "icl" else "rho"
-    return Faint(name, [getattr(quality_of(test), name) for test in tests], counts(which), counts(VOTES[which]))
+    return Faint(name, [getattr(quality_of(test), name) for test in tests], most,
+                 {"the model": counts(which), "the ideal vote": counts(VOTES[which])})
 
 
 def at_default(lab: Lab, lengths: Sequence[int]) -> ChainErrors:
@@ -174,8 +182,7 @@ def slopes(needs: Needs, relation: str, threshold: float) -> list[Check]:
 
 def follows_the_law(faint: Faint, who: str) -> list[Check]:
     """The rule for small rho."""
-    counts = faint.model if who == "the model" else faint.vote
-    return [all_reach(f"error falls to {NEEDED}", [counts]),
+    return [all_reach(f"error falls to {NEEDED}", [faint.counts[who]]),
             *between(f"exponent of {faint.name}", faint.slopes[who], EXAMPLES_EXPONENT - TOLERANCE,
                      EXAMPLES_EXPONENT + TOLERANCE)]
 

@@ -32,10 +32,10 @@ SIZES = {
                  long=(1, 16, 256), faint=(0.6, 0.8), faint_prompts=100,
                  axes={"alpha'": (0.6, 0.8), "tau": (0.5, 0.7), "rho": (0.7, 0.8)}),
     "quick": Size(seeds=8, steps=2_000, prompts=300, long_prompts=200, default_prompts=1_200, short=SHORT, long=LONG,
-                  faint=(0.1, 0.14, 0.2), faint_prompts=200,
+                  faint=(0.1, 0.2), faint_prompts=300,
                   axes={"alpha'": (0.2, 0.4, 0.8), "tau": (0.3, 0.5, 0.7), "rho": (0.4, 0.6, 0.8)}),
     "full": Size(seeds=8, steps=3_000, prompts=1_000, long_prompts=500, default_prompts=2_000, short=SHORT, long=LONG,
-                 faint=(0.05, 0.07, 0.1), faint_prompts=600,
+                 faint=(0.05, 0.1), faint_prompts=800,
                  axes={"alpha'": (0.2, 0.3, 0.4, 0.6, 0.8), "tau": (0.3, 0.4, 0.5, 0.6, 0.7),
                        "rho": (0.2, 0.3, 0.4, 0.6, 0.8)}),
 }
