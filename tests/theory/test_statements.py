@@ -121,7 +121,8 @@ def test_laws_of_the_other_papers_by_hand():
     run = selectors.a_run(100, coefficient_low=0.5, noise_norm=0.1)
     assert by_key["selectors.T"].order(run, None) == pytest.approx(np.sqrt(30) / (0.5 * 0.5) * (1 - 0.6) ** -0.5)
     assert by_key["selectors.T"].order(selectors.a_run(100, noise_norm=0.2), None) == np.inf
-    assert by_key["cot.T"].order(COT, None) == pytest.approx((27 + 60) / (10 * 0.4))
+    assert by_key["cot.T"].order(COT, None) == pytest.approx(
+        (27 * np.log(3 / 0.1) / 0.4 + 60 * (1 / 0.4 + 1 / 0.1)) / 10)
     test = cot.default_test()
     assert by_key["cot.l_ts"].order(COT, test) == pytest.approx(np.log(20) / (0.8 * 0.5 * 0.8) ** 2, rel=1e-6)
 

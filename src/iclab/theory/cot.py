@@ -13,8 +13,8 @@ from iclab.theory.statements import Condition, Constant, Law, Statement, at_most
 
 EXAMPLES_EXPONENT = -2.0
 """l_ts >= Omega((alpha' tau rho)^-2 log M), theorem 2; the same in tau_o, rho_o for ICL, theorem 3 (b)."""
-ITERATION_EXPONENTS = {"M": 1.0, "alpha": -1.0, "K": 3.0}
-"""T >= Omega(eta^-1 alpha^-1 K^3 log(K / eps) + eta^-1 M K (alpha^-1 + eps^-1)), theorem 1 (ii): the largest powers."""
+ITERATION_POWERS = {"M": 1.0, "alpha": -1.0, "K": 3.0, "eps": -1.0}
+"""The largest powers in theorem 1 (ii), not the slopes of its law, which has several terms: see `iteration_terms`."""
 LENGTH_EXPONENT = -1.0
 """l_tr >= Omega(1 / alpha), theorem 1 (i)."""
 LARGEST_NOISE = float(np.sqrt(0.5))
@@ -55,18 +55,25 @@ def prediction(test: Any, trained_patterns: int) -> Prediction:
                       order(test_quality.tau_o, test_quality.rho_o) if test_quality.condition_one else float("inf"))
 
 
-def _steps_order(run: Any, test: Any) -> float:
-    K, M = run.prompts.reasoning_steps, run.prompts.patterns
-    return (K**3 + M * K) / (float(run.training.learning_rate) * float(run.prompts.matching_fraction))
+def iteration_terms(run: Any, eps: float) -> tuple[float, float, float]:
+    """The terms of theorem 1 (ii): T >= Omega(eta^-1 alpha^-1 K^3 log(K / eps) + eta^-1 M K (alpha^-1 + eps^-1)).
+
+    Differs from the paper: its proof has alpha^-2 in the first (eq. 34), its sum alpha^-1 (eq. 57), as the theorem.
+    """
+    K, M, alpha = run.prompts.reasoning_steps, run.prompts.patterns, float(run.prompts.matching_fraction)
+    eta = float(run.training.learning_rate)
+    return K**3 * float(np.log(K / eps)) / (eta * alpha), M * K / (eta * alpha), M * K / (eta * eps)
 
 
-ITERATIONS = Law("cot.T", "iterations T", "(K^3 + M K) / (eta alpha)", _steps_order,
-                 lambda run, test: run.training.steps, "cot.iterations", "a training loss of 0.05", 0.05)
-"""The terms of theorem 1 (ii) that contain alpha, at a fixed eps and without log(K / eps)."""
+LOSS = 0.1
+"""The training loss at which the laws of theorem 1 are measured, which is its epsilon."""
+ITERATIONS = Law("cot.T", "iterations T", "(K^3 log(K / eps) / alpha + M K (1 / alpha + 1 / eps)) / eta",
+                 lambda run, test: sum(iteration_terms(run, LOSS)), lambda run, test: run.training.steps,
+                 "cot.iterations", f"a training loss of {LOSS}", LOSS)
 TRAINING_LENGTH = Law("cot.l_tr", "training examples l_tr", "1 / alpha",
                       lambda run, test: 1 / float(run.prompts.matching_fraction),
-                      lambda run, test: run.prompts.prompt_length, "cot.iterations", "a training loss of 0.05",
-                      0.05)
+                      lambda run, test: run.prompts.prompt_length, "cot.iterations", f"a training loss of {LOSS}",
+                      LOSS)
 EXAMPLES = {
     "cot": Law("cot.l_ts", "test examples l_ts", "log M / (alpha' tau rho)^2",
                lambda run, test: prediction(test, run.prompts.patterns).cot, lambda run, test: test.prompt_length,
@@ -123,8 +130,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     return [
         Statement("cot", "Theorem 1", subject, f"loss of order {eps:g} on training tasks", trained,
                   (ITERATIONS, TRAINING_LENGTH),
-                  "The law keeps only the terms with alpha: measured T falls like 1 / alpha (cot.iterations), which "
-                  "the other term would hide. A step size of 1 needs ten times as many steps as a step size of 10."),
+                  "The law takes one constant for all its terms, and its epsilon is the loss at which it was "
+                  "measured; a finer accuracy adds M K / (eta eps). Step sizes of 1 and more are not covered."),
         Statement("cot", "Condition 1", subject, "direct prompting can be right", (condition,),
                   silent="Chain of thought does not need it."),
         Statement("cot", "Theorem 2", subject, f"chain of thought makes no error ({described})",

@@ -19,8 +19,8 @@ from iclab.lab.claims import Check
 from iclab.lab.entries import Entry, Findings, Note, Part, Table
 from iclab.lab.estimates import Difference, Rate
 from iclab.lab.laboratory import Lab
-from iclab.papers.cot.settings import SIZES, a_run, default_test
-from iclab.papers.cot.trained import asked, errors, models, prompts_for
+from iclab.papers.cot.settings import EPSILON, SIZES, a_run, default_test
+from iclab.papers.cot.trained import asked, errors, judged_run, models, prompts_for
 from iclab.probes.chains import ChainErrors
 from iclab.prompts.chain import Chain
 from iclab.prompts.transitions import own_pattern_distance, same_steps
@@ -106,8 +106,7 @@ def run(lab: Lab) -> Findings:
         rows.append((name, *(f"{value:.3f}" for value in (q.tau, q.rho, q.tau_o, q.rho_o)),
                      "yes" if q.condition_one else "no",
                      *(f"{value:.3f}" for value in (far[i], vote[i], measured.far.cot[:, i].mean()))))
-    run = a_run(SIZES[lab.scale].steps, record_every=5)
-    with_condition, without = ((run, cases[name]) for name in CASES[:2])
+    with_condition, without = ((judged_run(lab), cases[name]) for name in CASES[:2])
     return Findings(
         shown="Errors of a chain of thought and of the answer given at once; figure 4 shows the curves.",
         measured=measured,
@@ -127,9 +126,9 @@ ENTRY = Entry(
     says="Without Condition 1 in-context learning errs with any number of examples; a chain of thought does not.",
     sizes=SIZES, parts=(
         Part("theorem", "theorem 3 (a)", "Without Condition 1 in-context learning errs, however many examples there "
-             "are.", direct_answers_fail, theory=("Theorem 3 (a)",)),
+             "are.", direct_answers_fail, theory=("Theorem 3 (a)",), accuracy=EPSILON, constant=1.0),
         Part("theorem", "theorem 2", "A chain of thought makes no error, with Condition 1 or without.", chains_succeed,
-             theory=("Theorem 2",)),
+             theory=("Theorem 2",), accuracy=EPSILON, constant=1.0),
         Part("figure", "figure 4", "Without Condition 1 the error of in-context learning stays large, with it it "
              "falls; that of a chain of thought falls in both cases.", figure)),
     notes=(Note("2026-11-18", "Which wrong answer is likely matters. Training never shows a step that ends where it "

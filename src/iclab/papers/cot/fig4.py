@@ -10,7 +10,8 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.entries import Entry, Findings
 from iclab.lab.laboratory import Lab
 from iclab.papers.cot.condition1 import CASES, by_length, tests
-from iclab.papers.cot.settings import SIZES, a_run
+from iclab.papers.cot.settings import SIZES
+from iclab.papers.cot.trained import judged_run
 from iclab.probes import UNIT
 from iclab.theory.cot import quality_of
 
@@ -32,7 +33,7 @@ def run(lab: Lab) -> Findings:
         shown="The same trained model on the same examples, reasoning step by step or answering at once.",
         numbers=f"ICL error from 1 to {max(size.long)} examples, and the vote's: " + "; ".join(
             f"{name}: {first[i]:.2f} to {last[i]:.2f}, {vote[i]:.2f}" for i, name in enumerate(CASES)) + ".",
-        plots=[plot], specs=[(a_run(size.steps, record_every=5), test) for test in cases.values()],
+        plots=[plot], specs=[(judged_run(lab), test) for test in cases.values()],
         settings={"steps": {name: quality_of(test)._asdict() | {"right": None, "failing": None}
                             for name, test in cases.items()}})
 

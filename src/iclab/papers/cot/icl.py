@@ -16,7 +16,7 @@ from iclab.lab.claims import Check
 from iclab.lab.entries import Entry, Findings, Note, Part
 from iclab.lab.estimates import Difference
 from iclab.lab.laboratory import Lab
-from iclab.papers.cot.needs import Needs, described, measure, parts
+from iclab.papers.cot.needs import Faint, Needs, at_small_rho, described, measure, parts
 from iclab.papers.cot.settings import SIZES, default_test
 from iclab.papers.cot.trained import asked, errors, models, untrained
 from iclab.probes import UNIT
@@ -26,9 +26,10 @@ EXAMPLES, ADDED = 64, 0.2
 
 
 class Measured(NamedTuple):
-    """Errors along every axis, and by alpha' before and after training, with `EXAMPLES` examples."""
+    """Errors along every axis and for small rho, and by alpha' before and after training, with `EXAMPLES` examples."""
 
     needs: Needs
+    faint: Faint
     few: dict[str, Float[np.ndarray, "seeds fractions"]]
     prompts: int
 
@@ -51,7 +52,7 @@ def training_helps(measured: Measured) -> list[Check]:
 
 def run(lab: Lab) -> Findings:
     """Measure and draw the laws."""
-    measured = Measured(measure(lab, "icl"), few_matching(lab), SIZES[lab.scale].prompts)
+    measured = Measured(measure(lab, "icl"), at_small_rho(lab, "icl"), few_matching(lab), SIZES[lab.scale].prompts)
     training = curve_figure("cot.icl.training", "What training adds to in-context learning",
                             f"Error of the answer given at once with {EXAMPLES} examples, before and after training.",
                             [Panel("default tau and rho", FRACTIONS,

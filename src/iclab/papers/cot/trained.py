@@ -7,17 +7,21 @@ from dataclasses import replace as with_fields
 
 from iclab.lab.laboratory import Lab
 from iclab.papers.cot.mechanism import inside
-from iclab.papers.cot.settings import SHORT, SIZES, a_run
+from iclab.papers.cot.settings import SHORT, SIZES, covered_run
 from iclab.probes.chains import Asked, ChainErrors, all_chain_errors
 from iclab.prompts.chain import Chain
-from iclab.training import Trained
+from iclab.training import Run, Trained
 from iclab.training.sgd import begin
+
+
+def judged_run(lab: Lab) -> Run:
+    """The training run that the entries share."""
+    return covered_run(SIZES[lab.scale].steps)
 
 
 def models(lab: Lab) -> list[Trained]:
     """All seeds at this scale, probed during training."""
-    size = SIZES[lab.scale]
-    return lab.train_seeds(a_run(size.steps, record_every=5), lab.seeds(size.seeds), inside)
+    return lab.train_seeds(judged_run(lab), lab.seeds(SIZES[lab.scale].seeds), inside)
 
 
 def untrained(trained_models: Sequence[Trained]) -> list[Trained]:
