@@ -23,7 +23,7 @@ from iclab.papers.icl import (
     unseen,
 )
 from iclab.papers.icl.mechanism import PLACES, along, inside
-from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
+from iclab.papers.icl.settings import LARGEST_SUM, NEW_SCALE, in_domain, new_patterns, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
 from iclab.probes import UNIT, model_errors
 from iclab.probes.by_length import context_errors
@@ -39,7 +39,7 @@ def of_parts(entry, measured):
 @pytest.fixture(scope="module")
 def models():
     """Eight seeds of the one-layer Transformer, trained briefly."""
-    return train_many([one_layer_run(0.6, 300).seeded(seed) for seed in SEEDS], probe=inside)
+    return train_many([one_layer_run(0.6, 600).seeded(seed) for seed in SEEDS], probe=inside)
 
 
 def test_new_patterns_have_unit_length_and_their_sum():
@@ -52,10 +52,19 @@ def test_new_patterns_have_unit_length_and_their_sum():
 
 def test_unseen_tasks(models):
     def judged(some):
-        return verdicts(unseen.checks(Rate(model_errors(some, [in_domain(0.8)], count=1000, seeds=SEEDS)[:, 0], 1000)))
+        tests = [in_domain(0.8), in_domain(0.8, irrelevant_scale=NEW_SCALE)]
+        inside, large = (Rate(rates, 1000) for rates in model_errors(some, tests, count=1000, seeds=SEEDS).T)
+        hinge = Mean(model_errors(some, tests[:1], count=1000, seeds=SEEDS, measure="hinge")[:, 0])
+        measured = unseen.Measured(hinge, inside, large)
+        return [*of_parts(unseen.ENTRY, measured), *verdicts(unseen.FIRST_RULE.checks(measured))]
 
-    assert judged(models) == ["holds"]
-    assert judged([untrained(model) for model in models]) == ["fails"]
+    assert judged(models) == ["holds"] * 3
+    assert judged([untrained(model) for model in models]) == ["fails"] * 3
+
+
+def test_in_domain_prompts_are_those_of_training():
+    assert in_domain(0.8).irrelevant_scale == one_layer_run(0.8, 1).prompts.irrelevant_scale == 0.5
+    assert out_of_domain(0.8).irrelevant_scale == 5.0
 
 
 def test_the_coefficient_sum(models):
@@ -84,9 +93,9 @@ def test_fewer_decisive_examples_require_more_examples(models):
 
     def judged(some, values):
         gpt2 = {where: values + np.zeros((4, 4, 4)) for where in context.WHERE}
-        return set(of_parts(context.ENTRY, context.estimates(grids, errors_of(some), gpt2)))
+        return set(of_parts(context.ENTRY, context.estimates(grids, errors_of(some), gpt2, gpt2)))
 
-    assert judged(models, np.linspace(0.5, 0.0, 4)[None, :, None]) == {"holds"}
+    assert "fails" not in judged(models, np.linspace(0.5, 0.0, 4)[None, :, None])
     assert judged([untrained(model) for model in models], 0.3) == {"fails", "inconclusive"}
 
 
@@ -118,10 +127,12 @@ def test_powers_of_the_other_settings(models):
         return of_parts(iterations.ENTRY, Scaling(axes, counts, usual))
 
     assert set(judged(lambda counts: counts)) == {"holds"}
-    assert judged(np.ones_like).count("fails") == 3
+    assert judged(np.ones_like).count("fails") == 5
     assert judged(lambda counts: counts * np.nan)[0] == "fails"
-    assert 50 < iterations.iterations(models[0]) < 300
-    assert iterations.a_run("M1", 8).prompts.irrelevant_patterns == 22
+    assert 50 < iterations.iterations(models[0]) < 600
+    wider = iterations.a_run("M1", 12)
+    assert (wider.prompts.irrelevant_patterns, wider.model.neurons) == (18, 400)
+    assert iterations.a_run(iterations.FIXED, 12).model.neurons == 100
 
 
 def test_pruning_small_neurons_is_free(models):
@@ -153,12 +164,26 @@ def test_norms_grow(models):
     whole, part = along(models, "query norm/in domain"), along(models, "query along its pattern/in domain")
     assert (part <= whole).all()
 
-    def judged(whole, part):
-        return of_parts(norms.ENTRY, {("query", place): norms.estimates(whole, part) for place in PLACES})
+    def judged(whole, part, exponent):
+        patterns = norms.SIZES["full"].patterns
+        falling = np.tile(np.array(patterns, float) ** exponent, (8, 1))
+        parts = {(vector, other): falling for vector in norms.VECTORS for other in norms.OTHERS}
+        measured = norms.Measured({("query", place): norms.estimates(whole, part) for place in PLACES}, patterns, parts)
+        return [verdicts(part.checks(measured)) for part in norms.ENTRY.parts]
 
-    assert judged(whole, part)[:2] == ["holds", "holds"]
-    assert judged(whole[:, :1], part[:, :1]) == ["fails"] * 6
-    assert judged(part, part) == ["holds"] * 6
+    assert judged(whole, part, -1.0)[0] == ["holds", "holds"]
+    assert judged(part, part, -1.0) == [["holds"] * 2] * 5
+    untrained_norms = judged(whole[:, :1], part[:, :1], 0.0)
+    assert untrained_norms[:4] == [["fails"] * 2] * 4
+    assert untrained_norms[4][0] == "fails"
+
+
+def test_parts_along_other_patterns(models):
+    ((query, key),) = norms.relative_parts([untrained(train_many([norms.a_run(4, 1)])[0])])
+    # At the start W_Q and W_K are multiples of the identity.
+    assert query[0] == key[0] == 0
+    assert 0.1 < query[1] < 0.5
+    assert query[2] < 0.2
 
 
 def test_large_neurons_turn(models):
@@ -174,12 +199,15 @@ def test_coverage_is_what_counts():
         assert len(set(chosen)) == int(name.split()[0].rstrip(","))
         assert tasks.covers(chosen, M1) == (name in (f"{M1} cyclic", f"{M1 + 2} cyclic"))
         assert not set(tasks.test_of(M1, chosen).tasks) & set(chosen)
-    errors = {key: Rate(np.full(4, 0.0 if tasks.covers(chosen, key[0]) else 0.2), 1000) for key, chosen in sets.items()}
-    assert set(of_parts(tasks.ENTRY, errors)) == {"holds"}
-    nothing_learnt = dict.fromkeys(sets, Rate(np.full(4, 0.5), 1000))
-    assert [set(verdicts(part.checks(nothing_learnt))) for part in tasks.ENTRY.parts] == [
-        {"fails"}, {"fails", "holds"}, {"holds"}]
-    everything_learnt = dict.fromkeys(sets, Rate(np.zeros(4), 1000))
-    assert [set(verdicts(part.checks(everything_learnt))) for part in tasks.ENTRY.parts] == [
-        {"holds"}, {"fails", "holds"}, {"fails"}]
+
+    def judged(error_of):
+        errors = {key: error_of(tasks.covers(chosen, key[0])) for key, chosen in sets.items()}
+        measured = tasks.Measured({key: Rate(np.full(4, error), 1000) for key, error in errors.items()},
+                                  {key: Mean(np.full(4, 2 * error)) for key, error in errors.items()})
+        return [set(verdicts(part.checks(dict.fromkeys(tasks.NORMS, measured)))) for part in tasks.ENTRY.parts]
+
+    assert judged(lambda covered: 0.0 if covered else 0.2) == [{"holds"}] * 5
+    nothing_learnt, everything_learnt = judged(lambda covered: 0.5), judged(lambda covered: 0.0)
+    assert nothing_learnt == [{"fails"}, *[{"fails", "holds"}] * 2, *[{"holds"}] * 2]
+    assert everything_learnt == [{"holds"}, *[{"fails", "holds"}] * 2, *[{"fails"}] * 2]
     assert tasks.a_run(8, sets[8, "8 cyclic"], 10).prompts.irrelevant_patterns == 22

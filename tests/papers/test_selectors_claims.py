@@ -63,7 +63,8 @@ def test_noise_and_combinations():
     counts["tau"] = np.tile([noise.noise_factor(tau, 6) for tau in axes["tau"]], (8, 1))
 
     def by_part(counts, error):
-        measured = noise.Measured(axes, counts, np.full((8, len(noise.tests())), error), 1000)
+        measured = noise.Measured(axes, counts, np.full((8, len(noise.tests())), error), 1000,
+                                  np.full((8, 2), error))
         return [verdicts(part.checks(measured)) for part in noise.ENTRY.parts]
 
     assert {verdict for part in by_part(counts, 0.0) for verdict in part} == {"holds"}

@@ -106,7 +106,8 @@ def test_errors_over_random_prompts_are_pythons(page, models):
 @pytest.mark.parametrize(("link", "name", "test", "cut"), [
     ("#softmax", "softmax_small", out_of_domain(0.6), None),
     ("#softmax?sum=0", "softmax_small", out_of_domain(0.6, 0.0), None),
-    ("#softmax?domain=inside&decisive=0.3&start=usual", "softmax_usual", in_domain(0.3), None),
+    ("#softmax?domain=inside&decisive=0.3&start=usual", "softmax_usual",
+     in_domain(0.3, irrelevant_scale=5.0), None),
     ("#softmax?pruned=0.75", "softmax_small", out_of_domain(0.6), ("large", 0.75)),
 ], ids=["outside", "sum", "inside", "pruned"])
 def test_errors_of_the_softmax_transformer_are_pythons(page, models, link, name, test, cut):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iclab.core.spec import replace
 from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain, training_prompts
-from iclab.theory.icl import least_pattern_sum, theorem33_conditions, theorem34_conditions
+from iclab.theory.icl import domain_conditions, least_pattern_sum, theorem33_conditions, theorem34_conditions
 from iclab.theory.setting import balanced
 
 
@@ -23,12 +23,16 @@ def test_the_least_coefficient_sum():
 
 def test_premises_are_met_or_not():
     run = one_layer_run(0.8, 10)
-    assert all(condition.met for condition in theorem33_conditions(run, in_domain(irrelevant_scale=0.5)))
-    assert not theorem33_conditions(run, in_domain())[-1].met  # K' is 5
+    assert all(condition.met for condition in theorem33_conditions(run, in_domain()))
+    assert not theorem33_conditions(run, in_domain(irrelevant_scale=5.0))[-1].met
+    assert domain_conditions(run, in_domain()) == theorem33_conditions(run, in_domain())
+    assert domain_conditions(run, out_of_domain()) == theorem34_conditions(run, out_of_domain())
+    scale, = (c for c in theorem34_conditions(run, out_of_domain()) if "K'" in c.name)
+    assert (scale.met, scale.room) == (None, 0.2)
     assert not theorem33_conditions(run, out_of_domain())[-2].met
     same = in_domain(pattern_mixtures=((9.0, 0.0, 0.0, 0.0, 0.0, 0.0),) * 3, tasks="all")
     assert [c.met for c in theorem34_conditions(run, same)][-2:] == [False, True]
     assert not theorem34_conditions(run, out_of_domain(0.8, 0.8))[-1].met
     fast = replace(run, training=replace(run.training, learning_rate=2.0))
     assert [c.met for c in theorem33_conditions(fast, in_domain(0.2, prompt_length=4))] == [True, False, True, False,
-                                                                                            True, False]
+                                                                                            True, True]

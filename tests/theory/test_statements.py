@@ -115,7 +115,8 @@ def test_without_outliers_their_premises_are_met():
 
 def test_laws_of_the_other_papers_by_hand():
     by_key = {law.key: law for law in LAWS}
-    assert by_key["icl.T"].order(ICL, None) == pytest.approx(6 * np.sqrt(np.log(6)) * (0.8 * 3) ** (-2 / 3) / 0.5)
+    assert by_key["icl.T"].order(ICL, None) == pytest.approx(
+        (100**2 / 6) ** (1 / 3) * np.sqrt(np.log(6)) * (0.13 * 0.8 * 3) ** (-2 / 3) / 0.5)
     assert by_key["icl.l_tr"].order(ICL, None) == pytest.approx(np.log(6) / 0.8)
     assert by_key["icl.l_ts"].order(ICL, icl.in_domain(0.4)) == pytest.approx(2.5)
     run = selectors.a_run(100, coefficient_low=0.5, noise_norm=0.1)

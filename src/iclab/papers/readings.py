@@ -56,4 +56,19 @@ READINGS = (
             "57, alpha^-2 in the proof.", "The theorem's.", "cot.iterations"),
     Reading("cot", "theorem 1 (ii)", "The bound on the iterations is a sum of three terms with one constant.",
             "T is compared with the sum where it is large, and not with its largest powers.", "cot.iterations"),
+            "Figures 2 to 4 go beyond that, and the conditions of each claim say so: more examples than in training do "
+            "help.", "cot.examples"),
+    Reading("icl", "section 5", "K' = 5 and K = 0.5 are given together; that the first belongs to out-of-domain "
+            "data is said in section 3.2.", "In-domain tests have K = 0.5, out-of-domain ones K' = 5.", "icl.unseen"),
+    Reading("icl", "equation 44, appendix C.6", "The proofs take labels of length 1; section 5 gives no length.",
+            "|q| = 1; unseen tasks and figure 7 are shown with |q| = beta = 3 as well.", "icl.tasks"),
+    Reading("icl", "section 3.2", "M2 <= O(M1) and K' <= O(1); the experiments have M2 = 4 M1 and K' = 5.",
+            "Open constants are asked for only as far as the paper's experiments meet them.", "icl.unseen"),
+    Reading("icl", "theorem 3.3 (iv), equations 82 and 83", "T has delta^(-2/3) in the proof, not in the theorem; the "
+            "number of neurons enters through a.", "The law has both, with a of order m; M1 is varied with m ~ M1^2.",
+            "icl.iterations"),
+    Reading("icl", "equation 2", "The softmax runs over the context in equation 2, over the context and the query in "
+            "the proofs.", "As in equation 2."),
+    Reading("selectors", "section 3.2", "beta is of order log log M1, which is 0.33 at M1 = 4.",
+            "beta = 1 for the theorems; the settings of the figure, beta = 3, are outside.", "selectors.features"),
 )

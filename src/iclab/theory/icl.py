@@ -10,8 +10,14 @@ import numpy as np
 from iclab.theory.setting import algorithm, balanced, orthonormal, plain_patterns, same_patterns
 from iclab.theory.statements import Condition, Constant, Law, Statement, at_least, at_most, by_law, is_so, order
 
-EXPONENTS = {"M1": 1.0, "beta": -2 / 3, "eta": -1.0, "alpha": -2 / 3}
-"""T = Theta(eta^-1 M1 alpha^(-2/3) beta^(-2/3) sqrt(log M1)), theorem 3.3 (iv)."""
+EXPONENTS = {"M1": 1.0, "beta": -2 / 3, "eta": -1.0, "alpha": -2 / 3, "delta": -2 / 3, "m": 2 / 3}
+"""T = Theta(eta^-1 M1 (delta alpha beta)^(-2/3) sqrt(log M1)), theorem 3.3 (iv) with equation 83, which has delta too.
+M1 is that of m ~ M1^2; at fixed m it has the exponent `M1_AT_FIXED_WIDTH`."""
+M1_AT_FIXED_WIDTH = -1 / 3
+"""By equation 82 the output is of order delta^2 beta^2 alpha^2 (eta T)^3 M1 / a^2 with a ~ m. It is of order 1 where
+eta T ~ (m^2 / M1)^(1/3) (delta beta alpha)^(-2/3): with m ~ M1^2 that is equation 83."""
+IN_DOMAIN_SCALE = 0.5
+"""K <= 1/2 of all in-domain data, in training and test (section 3.2)."""
 LENGTH_EXPONENT = -1.0
 """l_tr >= Omega(log M1 / alpha) and l_ts >= 1 / alpha', theorem 3.3 (iii)."""
 
@@ -19,10 +25,11 @@ LENGTH_EXPONENT = -1.0
 def _steps_order(run: Any, test: Any) -> float:
     eta, alpha = float(run.training.learning_rate), float(run.prompts.decisive_fraction)
     beta, M1 = float(run.prompts.pattern_norm), run.prompts.relevant_patterns
-    return M1 * np.sqrt(np.log(M1)) * (alpha * beta) ** (-2 / 3) / eta
+    m, delta = run.model.neurons, float(run.model.init_scale)
+    return (m**2 / M1) ** (1 / 3) * np.sqrt(np.log(M1)) * (delta * alpha * beta) ** (-2 / 3) / eta
 
 
-ITERATIONS = Law("icl.T", "iterations T", "M1 sqrt(log M1) (alpha beta)^(-2/3) / eta", _steps_order,
+ITERATIONS = Law("icl.T", "iterations T", "(m^2 / M1)^(1/3) sqrt(log M1) (delta alpha beta)^(-2/3) / eta", _steps_order,
                  lambda run, test: run.training.steps, "icl.iterations", "a training loss of 0.2", 0.2)
 TRAINING_LENGTH = Law("icl.l_tr", "training examples l_tr", "log M1 / alpha",
                       lambda run, test: np.log(run.prompts.relevant_patterns) / float(run.prompts.decisive_fraction),
@@ -40,7 +47,7 @@ def theorem33_conditions(run: Any, test: Any) -> list[Condition]:
     """Numerical premises of theorem 3.3 (in domain)."""
     return [*_common(run, test),
             is_so("Theorem 3.3: test patterns are those of training", test.pattern_mixtures is None),
-            at_most("Section 3.2: irrelevant scale K of the test", float(test.irrelevant_scale), 0.5)]
+            at_most("Section 3.2: irrelevant scale K of the test", float(test.irrelevant_scale), IN_DOMAIN_SCALE)]
 
 
 def _common(run: Any, test: Any) -> list[Condition]:
@@ -57,8 +64,16 @@ def _common(run: Any, test: Any) -> list[Condition]:
 def theorem34_conditions(run: Any, test: Any) -> list[Condition]:
     """Numerical premises of theorem 3.4 (out of domain)."""
     return [*_common(run, test),
+            # Written as 1 / K' >= c, so that the larger c the stronger the premise, as in all others.
+            order("Section 3.2: 1 / K' of the test, as K' <= O(1)", ">=", 1 / max(float(test.irrelevant_scale), 1e-9),
+                  1.0, "1"),
             is_so("Theorem 3.4: new patterns are orthogonal and as long as those of training", orthonormal(test)),
             at_least("Theorem 3.4: least coefficient sum of a new pattern", least_pattern_sum(test), 1.0)]
+
+
+def domain_conditions(run: Any, test: Any) -> list[Condition]:
+    """Premises of statements that hold in and out of domain, for the domain of this test."""
+    return theorem33_conditions(run, test) if test.pattern_mixtures is None else theorem34_conditions(run, test)
 
 
 def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Constant] | None = None
@@ -68,6 +83,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     M2, alpha = run.prompts.irrelevant_patterns, float(run.prompts.decisive_fraction)
     beta, alpha_test, l_tr = float(run.prompts.pattern_norm), float(test.decisive_fraction), run.prompts.prompt_length
     trained = (algorithm(run, "hinge"), *plain_patterns(run.prompts, "Section 3.2"),
+               order("Section 3.2: relevant patterns M1, as M2 <= O(M1)", ">=", M1, M2, "M2"),
                is_so("Section 3.2: no outliers", not float(run.prompts.outlier_fraction)
                      and not float(test.outlier_fraction)),
                same_patterns(run.prompts, test, "Section 3.2"),
@@ -95,18 +111,18 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   f"{small:.3g} [eps + M1^(-1/2)]; pruning a share R of the large ones costs at least c * (R + "
                   f"{1 / (alpha_test * M1):.3g}) [R + 1 / (alpha' M1)]; rows of large ones are at least a constant, of "
                   f"small ones at most {max(M2, 1) ** -0.5:.3g} [M2^(-1/2)]",
-                  (*theorem34_conditions(run, test), *trained,
+                  (*domain_conditions(run, test), *trained,
                    order("Theorem 3.7: decisive fraction of the test", ">=", alpha_test, M1**-0.5, "M1^(-1/2)")), (),
                   "The last premise concerns only the large neurons. The theorem is about the hinge loss; icl.pruning "
                   "finds that the 0-1 error hardly moves."),
         Statement("icl", "Proposition 4.1", subject, "queries and keys grow along their relevant pattern to order "
                   f"{np.sqrt(np.log(M1)):.3g} [sqrt(log M1)]; along all others they stay of order "
                   f"{np.sqrt(np.log(M1)) * (1 / M1 + 1 / max(M2, 1)):.3g} [sqrt(log M1) (1 / M1 + 1 / M2)]",
-                  (*theorem34_conditions(run, test), *trained), (), "Measured by icl.norms."),
+                  (*domain_conditions(run, test), *trained), (), "Measured by icl.norms."),
         Statement("icl", "Corollary 4.3", subject, "attention on examples with the query's pattern is at least 1 - c "
                   f"M1^-C for any C > 1, so above 1 - c * {1 / M1:.3g}",
-                  (*theorem34_conditions(run, test), *trained), (), "Measured by icl.attention."),
+                  (*domain_conditions(run, test), *trained), (), "Measured by icl.attention."),
         Statement("icl", "Proposition 4.5", subject, "large neurons read the mean pattern, cosine at least 1 - c * "
                   f"{1 / max(M2, 1):.3g} [1 / M2], and +-q, cosine at least 1 - c * {1 / M1:.3g} [1 / M1]",
-                  (*_common(run, test), *trained), (), "Measured by icl.neurons."),
+                  (*domain_conditions(run, test), *trained), (), "Measured by icl.neurons."),
     ]

@@ -49,6 +49,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     M1, M = prompts.relevant_patterns, prompts.relevant_patterns + prompts.irrelevant_patterns
     tau, alpha, alpha_test = (float(prompts.noise_norm or 0.0), float(prompts.decisive_fraction),
                               float(test.decisive_fraction))
+    beta, loglog = float(prompts.pattern_norm), float(np.log(np.log(M1))) if M1 > 1 else -np.inf
     mixtures = np.eye(M1) if test.pattern_mixtures is None else np.asarray(test.pattern_mixtures)
     setting = (is_so("Section 3.3: training tasks show every pattern equally often with either label",
                      balanced(prompts)),
@@ -56,6 +57,9 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                below("Section 2: starting value delta", float(run.model.init_scale), 0.1),
                at_most("Section 3.2: scale of the irrelevant patterns", float(prompts.irrelevant_scale), 1.0),
                at_least("Section 3.2: number of patterns M", M, M1**2, "M1^2"),
+               # beta = Theta(log log M1), each way as a premise that is the stronger the larger its constant.
+               order("Section 3.2: pattern norm beta", ">=", beta, loglog, "log log M1"),
+               order("Section 3.2: log log M1, as beta <= O(log log M1)", ">=", loglog, beta, "beta"),
                below("Section 3.2: decisive fraction alpha", alpha, 1.0),
                is_so("Section 3.2: q is as long as the patterns",
                      bool(np.isclose(float(run.model.embedding.norm), float(prompts.pattern_norm)))))
@@ -78,7 +82,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
         Statement("selectors", "Lemma 1", subject, "fewer tasks cannot show every pattern with both labels",
                   (at_least("Lemma 1: number of training tasks", task_count(prompts), M1, "M1"),)),
         Statement("selectors", "Theorem 1", subject, "no error on the training tasks", trained, (ITERATIONS,),
-                  "selectors.noise confirms the errors, but finds T steeper in lam* and independent of M and tau. The "
+                  "selectors.noise measures T with patterns longer and neurons fewer than the theorem asks for. The "
                   "factor 1 / (C - 1 / alpha), whose C is open, and the eps_m in T are left out."),
         Statement("selectors", "Theorem 2", subject, "no error with new patterns that are positive combinations of the "
                   "training ones", (*trained, *domain), (),

@@ -12,7 +12,7 @@ from iclab.lab.entries import Checks, Entry, Findings, Part
 from iclab.lab.estimates import Mean
 from iclab.lab.laboratory import Lab
 from iclab.papers.icl.mechanism import PLACES, along, watched_specs
-from iclab.papers.icl.settings import SIZES
+from iclab.papers.icl.settings import OUT_OF_DOMAIN_CONSTANT, SIZES
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import UNIT
 
@@ -43,6 +43,6 @@ ENTRY = Entry(
     says="After training, attention lies on the context examples with the query's pattern, in and out of domain.",
     sizes=SIZES, parts=(
         Part("theorem", "corollary 4.3", "The attention on examples with the query's pattern tends to 1, in and out of "
-             "domain.", rule(*PLACES), theory=("Corollary 4.3",)),
+             "domain.", rule(*PLACES), theory=("Corollary 4.3",), constant=OUT_OF_DOMAIN_CONSTANT),
         Part("figure", "figure 2 (B)", "After training, attention concentrates on examples with the query's pattern, "
              "out of domain.", rule("out of domain"))))

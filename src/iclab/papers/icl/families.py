@@ -31,9 +31,9 @@ TESTS = {
     "clean": lambda: mamba.attacked_prompts("flip", 0.0),
     "flip 0.3": lambda: mamba.attacked_prompts("flip", 0.3),
     "flip 0.6": lambda: mamba.attacked_prompts("flip", 0.6),
-    "decisive 0.8, K' 0.5": lambda: icl.in_domain(0.8, irrelevant_scale=icl.TRAINING_SCALE, tasks="all"),
-    "decisive 0.8, K' 5": lambda: icl.in_domain(0.8, tasks="all"),
-    "decisive 0.6, K' 5": lambda: icl.in_domain(0.6, tasks="all"),
+    "decisive 0.8, K' 0.5": lambda: icl.in_domain(0.8, tasks="all"),
+    "decisive 0.8, K' 5": lambda: icl.in_domain(0.8, irrelevant_scale=icl.NEW_SCALE, tasks="all"),
+    "decisive 0.6, K' 5": lambda: icl.in_domain(0.6, irrelevant_scale=icl.NEW_SCALE, tasks="all"),
     "out of domain, K' 5": lambda: icl.out_of_domain(0.8),
 }
 

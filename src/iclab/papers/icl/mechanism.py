@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -33,20 +34,21 @@ def inside(setup: Setup, params: Any) -> dict[str, Any]:
         batch = watched_prompts(test, WATCHED)
         units = jnp.asarray(test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True), float)
         attention = forward_batch(setup.model, params, batch)[1].scores[:, 0, :-1]
+        columns = jax.vmap(setup.model.embedding.columns)(batch)
         pattern = batch.truth.pattern
         same = pattern[:, :-1] == pattern[:, -1:]
         values[f"attention/{name}"] = (attention * same).sum(-1).mean()
         for vector, weights, tokens in (("query", params.W_Q, slice(-1, None)), ("key", params.W_K, slice(None, -1))):
-            whole, part = _norms(weights, batch.x[:, tokens], units[pattern[:, tokens]])
+            whole, part = _norms(weights, columns[:, tokens], units[pattern[:, tokens]])
             values[f"{vector} norm/{name}"], values[f"{vector} along its pattern/{name}"] = whole, part
     return values | _neurons(setup, params)
 
 
-def _norms(weights: Float[Array, "m_a width"], x: Float[Array, "batch tokens dimension"],
+def _norms(weights: Float[Array, "m_a width"], columns: Float[Array, "batch tokens width"],
            unit: Float[Array, "batch tokens dimension"]) -> tuple[Array, Array]:
-    """Mean norm of W x, and of its part along the token's relevant pattern."""
-    projected = jnp.einsum("ad,btd->bta", weights[:, :x.shape[2]], x)
-    along_pattern = jnp.einsum("btd,btd->bt", projected[..., :x.shape[2]], unit)
+    """Mean norm of W p, p with its label, and of its part along the token's relevant pattern."""
+    projected = jnp.einsum("ad,btd->bta", weights, columns)
+    along_pattern = jnp.einsum("btd,btd->bt", projected[..., :unit.shape[2]], unit)
     return jnp.linalg.norm(projected, axis=-1).mean(), jnp.abs(along_pattern).mean()
 
 

@@ -15,7 +15,7 @@ from iclab.lab.entries import Entry, Findings, Part
 from iclab.lab.estimates import Mean
 from iclab.lab.laboratory import Lab
 from iclab.papers.icl.mechanism import NEURONS, along, signs, watched_specs
-from iclab.papers.icl.settings import SIZES
+from iclab.papers.icl.settings import OUT_OF_DOMAIN_CONSTANT, SIZES
 from iclab.papers.icl.trained import one_layer_models
 
 LABEL_COSINE, PATTERN_COSINE = 0.95, 0.8
@@ -58,6 +58,6 @@ ENTRY = Entry(
          "sign of their output weight.",
     sizes=SIZES, parts=(
         Part("theorem", "proposition 4.5", "The input part of every large neuron points along the mean pattern, its "
-             "label part along q or -q.", checks, theory=("Proposition 4.5",)),
+             "label part along q or -q.", checks, theory=("Proposition 4.5",), constant=OUT_OF_DOMAIN_CONSTANT),
         Part("figure", "figure 2 (C), (D)", "Except for some neurons, the input part grows towards the mean pattern "
              "and the label part towards q or -q.", checks)))

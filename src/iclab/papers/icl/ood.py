@@ -20,7 +20,15 @@ from iclab.lab.claims import Check, worst
 from iclab.lab.entries import Entry, Findings, Note, Part, Size
 from iclab.lab.estimates import Difference, Rate
 from iclab.lab.laboratory import Lab
-from iclab.papers.icl.settings import GPT2_SIZES, LARGEST_SUM, SIZES, TRAINING_SCALE, out_of_domain
+from iclab.papers.icl.settings import (
+    GPT2_SIZES,
+    LARGEST_SUM,
+    NEW_SCALE,
+    OUT_OF_DOMAIN_CONSTANT,
+    SIZES,
+    TRAINING_SCALE,
+    out_of_domain,
+)
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
 from iclab.probes import UNIT, information_floor
 from iclab.prompts import Classification
@@ -31,8 +39,6 @@ ALL = {"softmax": (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0, 1.1, LARGEST), "gpt2": (-0.5,
 """S1 by model."""
 SUMS: dict[str, dict[str, tuple[float, ...]]] = {"tiny": dict.fromkeys(ALL, (0.8, 1.0)), "quick": ALL, "full": ALL}
 DECISIVE = {"softmax": 0.6, "gpt2": 0.8}
-PAPER_SCALE = 5.0
-"""K' in the paper."""
 ERROR_ALLOWED, CLIFF = 0.01, 0.01
 
 
@@ -87,7 +93,7 @@ def cliff(errors: Errors) -> list[Check]:
 
 def run(lab: Lab) -> Findings:
     """Measure both models."""
-    one_layer, gpt2, tame = (measure(lab, *point) for point in (("softmax", PAPER_SCALE), ("gpt2", PAPER_SCALE),
+    one_layer, gpt2, tame = (measure(lab, *point) for point in (("softmax", NEW_SCALE), ("gpt2", NEW_SCALE),
                                                                 ("gpt2", TRAINING_SCALE)))
     plot = curve_figure("icl.ood", "Out-of-domain error against the coefficient sum of a new pattern",
                         "One-layer Transformer, 20 examples, decisive fraction 0.6; the theorem requires S1 >= 1.",
@@ -114,10 +120,10 @@ ENTRY = Entry(
     parts=(
         Part("theorem", THEOREM, "The loss is small on new patterns that are combinations of the training ones with "
              "coefficient sums of at least 1.", lambda errors: small_beyond(errors["softmax"]),
-             theory=("Theorem 3.4",)),
+             theory=("Theorem 3.4",), constant=OUT_OF_DOMAIN_CONSTANT),
         Part("figure", FIGURE, "GPT-2's error is below 0.01 when S1 >= 1 and deviates from 0 when S1 < 1.",
              lambda errors: [*small_beyond(errors["gpt2"]), *cliff(errors["gpt2"])]),
         Part("remark", NECESSARY, "A coefficient sum of at least 1 is also necessary (one layer; the paper's figure "
              "shows GPT-2).", lambda errors: cliff(errors["softmax"]), theory=("Theorem 3.4",),
-             measured=("coefficient sum",), tight=True)),
+             measured=("coefficient sum",), constant=OUT_OF_DOMAIN_CONSTANT, tight=True)),
     notes=(Note("2026-11-18", "The theorem is about the one-layer Transformer; the paper's figure shows GPT-2."),))

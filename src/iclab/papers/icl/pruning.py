@@ -19,7 +19,7 @@ from iclab.lab.entries import Entry, Findings, Part, Size
 from iclab.lab.estimates import Difference
 from iclab.lab.laboratory import Lab
 from iclab.papers.icl import settings
-from iclab.papers.icl.settings import out_of_domain
+from iclab.papers.icl.settings import OUT_OF_DOMAIN_CONSTANT, out_of_domain
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes.error_rate import averages, errors_of
 from iclab.probes.pruning import ORDERS, neuron_norms, prune
@@ -115,7 +115,8 @@ ENTRY = Entry(
          "help.",
     sizes=SIZES, parts=(
         Part("theorem", "theorem 3.7", "Pruning the small neurons leaves the loss small; pruning a share R of the "
-             "large ones costs a loss of at least order R.", hinge_loss, theory=("Theorem 3.7",)),
+             "large ones costs a loss of at least order R.", hinge_loss, theory=("Theorem 3.7",),
+             constant=OUT_OF_DOMAIN_CONSTANT),
         Part("figure", "figure 5 (B)", "More decisive examples at test improve the pruned model.", more_decisive),
         Part("ours", "the error of the pruned model", "Pruning half of the neurons, largest first, makes answers "
              "wrong.", wrong_answers)))

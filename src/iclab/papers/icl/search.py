@@ -21,7 +21,7 @@ from iclab.core.spec import replace
 from iclab.lab.entries import Entry, Findings, Search, Size, Table
 from iclab.lab.laboratory import Lab, per_seed
 from iclab.papers.icl.mechanism import inside
-from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain
+from iclab.papers.icl.settings import LABEL_NORM, in_domain, one_layer_run, out_of_domain
 from iclab.probes import model_errors
 from iclab.probes.pruning import prune
 from iclab.training import Run, Trained, probed
@@ -37,7 +37,7 @@ class Setting:
     """What the paper leaves open."""
 
     delta: float = 0.13
-    norm: float = 3.0
+    norm: float = LABEL_NORM
     steps: int = 1_000
     rate: float = 0.5
     neurons: int = 100

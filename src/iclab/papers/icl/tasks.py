@@ -1,40 +1,55 @@
 """Claim `icl.tasks`: M1 covering tasks suffice, fewer fail, and coverage is what matters (figure 7).
 
 Rules, written before the run, on unseen in-domain tasks at decisive fraction 0.6. Theorem 3.3: with M1 tasks that show
-every pattern with both labels (condition 3.2) the error is at most 0.01. Figure 7: so it is with two more tasks, and
-with one task fewer it is at least 0.05. Ours: it is also at least 0.05 for two controls at M1 = 6 that have enough
+every pattern with both labels (condition 3.2) the hinge loss is at most 0.1, the theorem's epsilon; the first rule
+asked for an error of at most 0.01. Figure 7: that error with M1 and with M1 + 2 tasks; with one or two tasks fewer it
+is at least 0.05. Ours: it is also at least 0.05 for two controls at M1 = 6 that have enough
 tasks but lack one label of some pattern: 6 random tasks that do not cover, and 25 tasks in which the first pattern is
-never -1.
-Cost: 64 trainings of 800 steps, about 1 s.
+never -1. The paper does not give the length of q in its experiments, so the last two are judged at |q| = 1, that of the
+proofs, and at |q| = 3 = beta, each a part of its own.
+Cost: 160 trainings of 800 steps, about 4 s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
+from jaxtyping import Float
 
 from iclab.core.spec import replace
 from iclab.lab.claims import Check
-from iclab.lab.entries import Checks, Entry, Findings, Part, Size, Table
-from iclab.lab.estimates import Rate, shown
+from iclab.lab.entries import Checks, Entry, Findings, Part, Rule, Size, Table
+from iclab.lab.estimates import Mean, Rate, shown
 from iclab.lab.laboratory import Lab, per_seed
-from iclab.papers.icl.settings import in_domain, one_layer_run
+from iclab.papers.icl.settings import IN_DOMAIN_CONSTANT, LABEL_NORM, OTHER_NORM, in_domain, one_layer_run
 from iclab.prompts import Classification
 from iclab.prompts.tasks import Task, all_tasks, cyclic_tasks
 from iclab.training import Run
 
 DECISIVE = 0.6
+NORMS = (LABEL_NORM, OTHER_NORM)
+"""Lengths of q."""
 DIMENSION = 30
-AWAY = (-1, 0, 2)
+AWAY = (-2, -1, 0, 2)
 """Number of training tasks minus M1."""
 CONTROLS = ("6 random, not covering", "25, the first pattern never -1")
 SIZES = {"tiny": Size(seeds=2, steps=50, prompts=500, patterns=(6,)),
          "quick": Size(seeds=4, steps=400, prompts=1_000, patterns=(6,)),
          "full": Size(seeds=8, steps=800, prompts=4_000, patterns=(6, 8))}
-ERROR_ALLOWED, FAILS = 0.01, 0.05
+ERROR_ALLOWED, FAILS, ACCURACY = 0.01, 0.05, 0.1
 
 Name = tuple[int, str]
 """M1 and the name of a set of training tasks."""
 Errors = dict[Name, Rate]
+
+
+class Measured(NamedTuple):
+    """On the tasks outside each training set."""
+
+    errors: Errors
+    hinge: dict[Name, Mean]
 
 
 def covers(tasks: tuple[Task, ...], patterns: int) -> bool:
@@ -62,9 +77,9 @@ def cyclic_name(M1: int, away: int) -> str:
     return f"{M1 + away} cyclic"
 
 
-def a_run(M1: int, tasks: tuple[Task, ...], steps: int) -> Run:
+def a_run(M1: int, tasks: tuple[Task, ...], steps: int, label_norm: float = LABEL_NORM) -> Run:
     """Training on these tasks; irrelevant patterns fill up the dimension."""
-    run = one_layer_run(DECISIVE, steps)
+    run = one_layer_run(DECISIVE, steps, label_norm)
     return replace(run, prompts=replace(run.prompts, relevant_patterns=M1, irrelevant_patterns=DIMENSION - M1,
                                         tasks=tasks))
 
@@ -75,19 +90,25 @@ def test_of(M1: int, tasks: tuple[Task, ...]) -> Classification:
     return in_domain(DECISIVE, relevant_patterns=M1, irrelevant_patterns=DIMENSION - M1, tasks=rest)
 
 
-def measure(lab: Lab) -> Errors:
-    """Errors on the tasks outside each training set."""
+def measure(lab: Lab, label_norm: float) -> Measured:
+    """Errors and hinge losses on the tasks outside each training set."""
     size = SIZES[lab.scale]
     sets, seeds = task_sets(size.patterns), lab.seeds(size.seeds)
     models = lab.train([run for (M1, _), tasks in sets.items()
-                        for run in per_seed(a_run(M1, tasks, size.steps), seeds)])
-    return {name: Rate(lab.errors(models[i * len(seeds):(i + 1) * len(seeds)], [test_of(name[0], tasks)],
-                                  size.prompts)[:, 0], size.prompts) for i, (name, tasks) in enumerate(sets.items())}
+                        for run in per_seed(a_run(M1, tasks, size.steps, label_norm), seeds)])
+
+    def on_others(kind: str) -> list[Float[np.ndarray, " seeds"]]:
+        return [lab.errors(models[i * len(seeds):(i + 1) * len(seeds)], [test_of(name[0], tasks)], size.prompts,
+                           measure=kind)[:, 0] for i, (name, tasks) in enumerate(sets.items())]
+
+    return Measured({name: Rate(values, size.prompts) for name, values in zip(sets, on_others("error"), strict=True)},
+                    {name: Mean(values) for name, values in zip(sets, on_others("hinge"), strict=True)})
 
 
-def rule(aways: tuple[int, ...], controls: tuple[str, ...] = ()) -> Checks:
+def rule(label_norm: float, aways: tuple[int, ...], controls: tuple[str, ...] = ()) -> Checks:
     """A small error after training on sets that cover, a large one after the others."""
-    def checks(errors: Errors) -> list[Check]:
+    def checks(measured: Mapping[float, Measured]) -> list[Check]:
+        errors = measured[label_norm].errors
         names = [(M1, cyclic_name(M1, away)) for M1 in dict.fromkeys(M1 for M1, _ in errors) for away in aways]
         return [Check(f"M1 = {M1}, {name} tasks: error on the others", errors[M1, name],
                       *(("<=", ERROR_ALLOWED) if name in (cyclic_name(M1, 0), cyclic_name(M1, 2)) else (">=", FAILS)))
@@ -96,19 +117,29 @@ def rule(aways: tuple[int, ...], controls: tuple[str, ...] = ()) -> Checks:
     return checks
 
 
+def hinge_loss(measured: Mapping[float, Measured]) -> list[Check]:
+    """The theorem's promise for sets of M1 tasks that cover."""
+    return [Check(f"M1 = {M1}, {name} tasks: hinge loss on the others", value, "<=", ACCURACY)
+            for (M1, name), value in measured[LABEL_NORM].hinge.items() if name == cyclic_name(M1, 0)]
+
+
 def run(lab: Lab) -> Findings:
     """Train on every set of tasks and measure the error on the others."""
-    sets, errors = task_sets(lab.size.patterns), measure(lab)
+    sets, measured = task_sets(lab.size.patterns), {norm: measure(lab, norm) for norm in NORMS}
     rows = []
-    for (M1, name), error in errors.items():
-        mean, low, high = shown(error)
-        rows.append((M1, name, "yes" if covers(sets[M1, name], M1) else "no", f"{mean:.4f} [{low:.4f}, {high:.4f}]"))
+    for norm, (errors, hinge) in measured.items():
+        for (M1, name), error in errors.items():
+            mean, low, high = shown(error)
+            rows.append((f"{norm:g}", M1, name, "yes" if covers(sets[M1, name], M1) else "no",
+                         f"{mean:.4f} [{low:.4f}, {high:.4f}]", f"{hinge[M1, name].value:.4f}"))
     return Findings(
         shown="Error on in-domain tasks outside the training set, for sets of several sizes and of equal size but "
               "different coverage; figure 7 shows the curves.",
-        measured=errors, tables=[Table("icl.tasks", "Errors on all other tasks", ("M1", "training tasks", "cover",
-                                                                                  "error"), rows)],
-        numbers="; ".join(f"M1 = {M1}, {name}: {error.value:.3f}" for (M1, name), error in errors.items()) + ".",
+        measured=measured, tables=[Table("icl.tasks", "Errors on all other tasks",
+                                         ("|q|", "M1", "training tasks", "cover", "error", "hinge loss"), rows)],
+        numbers=" ".join(f"|q| = {norm:g}: " + "; ".join(
+            f"M1 = {M1}, {name} {error.value:.3f}" for (M1, name), error in errors.items()) + "."
+            for norm, (errors, _) in measured.items()),
         specs=[(a_run(M1, tasks, lab.size.steps), test_of(M1, tasks))
                for M1 in lab.size.patterns for tasks in [sets[M1, cyclic_name(M1, 0)]]])
 
@@ -118,8 +149,11 @@ ENTRY = Entry(
     says="M1 training tasks that cover every pattern with both labels are enough for all tasks; fewer are not.",
     sizes=SIZES, parts=(
         Part("theorem", "theorem 3.3 with condition 3.2", "M1 training tasks that show every pattern with both labels "
-             "are enough for all in-domain tasks.", rule((0,)), theory=("Theorem 3.3",)),
-        Part("figure", "figure 7", "The error on unseen tasks is significant with fewer than M1 training tasks and "
-             "about 0 with M1 or more that cover every pattern with both labels.", rule(AWAY)),
-        Part("ours", "coverage of both labels", "M1 tasks or more do not suffice if some pattern never occurs "
-             "with one of the labels.", rule((), CONTROLS))))
+             "are enough for all in-domain tasks.", hinge_loss, theory=("Theorem 3.3",), accuracy=ACCURACY,
+             constant=IN_DOMAIN_CONSTANT,
+             earlier=(Rule(rule(LABEL_NORM, (0,)), "The theorem promises the hinge loss."),)),
+        *(Part("figure", f"figure 7, |q| = {norm:g}", "The error on unseen tasks is significant with fewer than M1 "
+               "training tasks and about 0 with M1 or more that cover every pattern with both labels.",
+               rule(norm, AWAY)) for norm in NORMS),
+        *(Part("ours", f"coverage of both labels, |q| = {norm:g}", "M1 tasks or more do not suffice if some pattern "
+               "never occurs with one of the labels.", rule(norm, (), CONTROLS)) for norm in NORMS)))

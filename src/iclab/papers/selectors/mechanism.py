@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from iclab.models import forward_batch
-from iclab.papers.selectors.settings import training_prompts
+from iclab.papers.selectors.settings import theorem_prompts, training_prompts
 from iclab.probes.watched import watched_prompts
 from iclab.prompts import Prompt
 from iclab.training import Setup, Trained, begin, probed
@@ -30,7 +30,9 @@ WATCHED = 400
 def inside(setup: Setup, params: Any) -> dict[str, Array]:
     """Probe: everything that figure 1 shows, at one training step."""
     d, M1, M2 = setup.prompts.dimension, setup.prompts.relevant_patterns, setup.prompts.irrelevant_patterns
-    batch = watched_prompts(training_prompts(), WATCHED)
+    # The settings of a run are traced here, so its prompts are told by their dimension, which is not.
+    prompts = next(prompts for prompts in (training_prompts(), theorem_prompts()) if prompts.dimension == d)
+    batch = watched_prompts(prompts, WATCHED)
     mean_norms: dict[str, Array] = {}
     for name, weights in (("query", params.W_Q), ("key", params.W_K)):
         # Patterns lie along the axes, so the weights map a pattern to beta times one of their columns.
