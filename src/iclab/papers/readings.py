@@ -52,4 +52,12 @@ READINGS = (
     Reading("cot", "section 2.2", "Tests have no more examples than training prompts.",
             "Figures 2 to 4 go beyond that, and the conditions of each claim say so: more examples than in training do "
             "help.", "cot.examples"),
+    Reading("mamba", "theorem 2 (a), (b)", "Any positive coefficient sum L and any scale from that of training on; a bound "
+            "of the proof (000, eq. 62) on the gate of outliers has kappa_a', without L.", "Both conditions are judged as "
+            "printed; the error is also measured against the product L kappa_a' / kappa_a.", "mamba.unseen"),
+    Reading("mamba", "theorem 1, eq. 10", "Small loss on all tasks, including those not in training: the expectation "
+            "over tasks, or every task.", "The expectation, as printed, is the theorem's; every task is judged apart.",
+            "mamba.tasks"),
+    Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (000, eq. 61) "
+            "bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
 )
