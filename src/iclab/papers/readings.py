@@ -71,4 +71,12 @@ READINGS = (
             "the proofs.", "As in equation 2."),
     Reading("selectors", "section 3.2", "beta is of order log log M1, which is 0.33 at M1 = 4.",
             "beta = 1 for the theorems; the settings of the figure, beta = 3, are outside.", "selectors.features"),
+    Reading("mamba", "theorem 2 (a), (b)", "Any positive coefficient sum L and any scale from that of training on; a bound "
+            "of the proof (000, eq. 62) on the gate of outliers has kappa_a', without L.", "Both conditions are judged as "
+            "printed; the error is also measured against the product L kappa_a' / kappa_a.", "mamba.unseen"),
+    Reading("mamba", "theorem 1, eq. 10", "Small loss on all tasks, including those not in training: the expectation "
+            "over tasks, or every task.", "The expectation, as printed, is the theorem's; every task is judged apart.",
+            "mamba.tasks"),
+    Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (000, eq. 61) "
+            "bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
 )
