@@ -35,14 +35,35 @@ READINGS = (
     Reading("mamba", "theorem 4, remark 5", "The linear Transformer is safe only below an outlier fraction of 1/2.",
             "That is the proof's bound. Flipped labels do break the model there; random ones degrade it smoothly.",
             "mamba.fig2"),
+    Reading("mamba", "theorem 2 (a), (b)", "Any positive coefficient sum L and any scale from that of training on; a bound "
+            "of the proof (000, eq. 62) on the gate of outliers has kappa_a', without L.", "Both conditions are judged as "
+            "printed; the error is also measured against the product L kappa_a' / kappa_a.", "mamba.unseen"),
+    Reading("mamba", "theorem 1, eq. 10", "Small loss on all tasks, including those not in training: the expectation "
+            "over tasks, or every task.", "The expectation, as printed, is the theorem's; every task is judged apart.",
+            "mamba.tasks"),
+    Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (000, eq. 61) "
+            "bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
     Reading("icl", "section 2.3 and algorithm 1", "The output weights are +-1/m in one place and +-1/sqrt(m) in the "
             "other.", "+-1/m; with +-1/sqrt(m) no step size tried makes it train."),
     Reading("icl", "definition of the error", "An error is z F < 0, so a model that always outputs 0 never errs.",
             "z F <= 0, for this and every other paper: the choice decides what pruning costs.", "icl.pruning"),
     Reading("icl", "section 5", "Step size, batch size, iterations, neurons, starting value and length of q are not "
             "given.", "The effect of all but the batch size is measured over 14 settings.", "icl.search"),
+    Reading("icl", "section 5", "K' = 5 and K = 0.5 are given together; that the first belongs to out-of-domain "
+            "data is said in section 3.2.", "In-domain tests have K = 0.5, out-of-domain ones K' = 5.", "icl.unseen"),
+    Reading("icl", "equation 44, appendix C.6", "The proofs take labels of length 1; section 5 gives no length.",
+            "|q| = 1; unseen tasks and figure 7 are shown with |q| = beta = 3 as well.", "icl.tasks"),
+    Reading("icl", "section 3.2", "M2 <= O(M1) and K' <= O(1); the experiments have M2 = 4 M1 and K' = 5.",
+            "Open constants are asked for only as far as the paper's experiments meet them.", "icl.unseen"),
+    Reading("icl", "theorem 3.3 (iv), equations 82 and 83", "T has delta^(-2/3) in the proof, not in the theorem; the "
+            "number of neurons enters through a.", "The law has both, with a of order m; M1 is varied with m ~ M1^2.",
+            "icl.iterations"),
+    Reading("icl", "equation 2", "The softmax runs over the context in equation 2, over the context and the query in "
+            "the proofs.", "As in equation 2."),
     Reading("selectors", "theorem 2 and remark 1", "New patterns combine the training-relevant ones in the theorem, "
             "the training-irrelevant ones in the remark.", "The theorem's reading.", "selectors.noise"),
+    Reading("selectors", "section 3.2", "beta is of order log log M1, which is 0.33 at M1 = 4.",
+            "beta = 1 for the theorems; the settings of the figure, beta = 3, are outside.", "selectors.features"),
     Reading("cot", "equations 2 and 10", "Keys lack the position code in one place and have it in the other.",
             "Keys carry it: without it the steps of an example cannot be told apart."),
     Reading("cot", "equations 7 and 9", "Chain of thought is scored by the mean over its steps, direct prompting by "
@@ -56,27 +77,4 @@ READINGS = (
             "57, alpha^-2 in the proof.", "The theorem's.", "cot.iterations"),
     Reading("cot", "theorem 1 (ii)", "The bound on the iterations is a sum of three terms with one constant.",
             "T is compared with the sum where it is large, and not with its largest powers.", "cot.iterations"),
-            "Figures 2 to 4 go beyond that, and the conditions of each claim say so: more examples than in training do "
-            "help.", "cot.examples"),
-    Reading("icl", "section 5", "K' = 5 and K = 0.5 are given together; that the first belongs to out-of-domain "
-            "data is said in section 3.2.", "In-domain tests have K = 0.5, out-of-domain ones K' = 5.", "icl.unseen"),
-    Reading("icl", "equation 44, appendix C.6", "The proofs take labels of length 1; section 5 gives no length.",
-            "|q| = 1; unseen tasks and figure 7 are shown with |q| = beta = 3 as well.", "icl.tasks"),
-    Reading("icl", "section 3.2", "M2 <= O(M1) and K' <= O(1); the experiments have M2 = 4 M1 and K' = 5.",
-            "Open constants are asked for only as far as the paper's experiments meet them.", "icl.unseen"),
-    Reading("icl", "theorem 3.3 (iv), equations 82 and 83", "T has delta^(-2/3) in the proof, not in the theorem; the "
-            "number of neurons enters through a.", "The law has both, with a of order m; M1 is varied with m ~ M1^2.",
-            "icl.iterations"),
-    Reading("icl", "equation 2", "The softmax runs over the context in equation 2, over the context and the query in "
-            "the proofs.", "As in equation 2."),
-    Reading("selectors", "section 3.2", "beta is of order log log M1, which is 0.33 at M1 = 4.",
-            "beta = 1 for the theorems; the settings of the figure, beta = 3, are outside.", "selectors.features"),
-    Reading("mamba", "theorem 2 (a), (b)", "Any positive coefficient sum L and any scale from that of training on; a bound "
-            "of the proof (000, eq. 62) on the gate of outliers has kappa_a', without L.", "Both conditions are judged as "
-            "printed; the error is also measured against the product L kappa_a' / kappa_a.", "mamba.unseen"),
-    Reading("mamba", "theorem 1, eq. 10", "Small loss on all tasks, including those not in training: the expectation "
-            "over tasks, or every task.", "The expectation, as printed, is the theorem's; every task is judged apart.",
-            "mamba.tasks"),
-    Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (000, eq. 61) "
-            "bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
 )
