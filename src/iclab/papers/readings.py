@@ -35,14 +35,15 @@ READINGS = (
     Reading("mamba", "theorem 4, remark 5", "The linear Transformer is safe only below an outlier fraction of 1/2.",
             "That is the proof's bound. Flipped labels do break the model there; random ones degrade it smoothly.",
             "mamba.fig2"),
-    Reading("mamba", "theorem 2 (a), (b)", "Any positive coefficient sum L and any scale from that of training on; a bound "
-            "of the proof (000, eq. 62) on the gate of outliers has kappa_a', without L.", "Both conditions are judged as "
-            "printed; the error is also measured against the product L kappa_a' / kappa_a.", "mamba.unseen"),
+    Reading("mamba", "theorem 2 (a), (b)", "Any positive coefficient sum L and any scale from that of training on; a "
+            "bound of the proof (workshop version, eq. 62) on the gate of outliers has kappa_a', without L.", "Both "
+            "conditions are judged as printed; the error is also measured against the product L kappa_a' / kappa_a.",
+            "mamba.unseen"),
     Reading("mamba", "theorem 1, eq. 10", "Small loss on all tasks, including those not in training: the expectation "
             "over tasks, or every task.", "The expectation, as printed, is the theorem's; every task is judged apart.",
             "mamba.tasks"),
-    Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (000, eq. 61) "
-            "bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
+    Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (workshop "
+            "version, eq. 61) bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
     Reading("icl", "section 2.3 and algorithm 1", "The output weights are +-1/m in one place and +-1/sqrt(m) in the "
             "other.", "+-1/m; with +-1/sqrt(m) no step size tried makes it train."),
     Reading("icl", "definition of the error", "An error is z F < 0, so a model that always outputs 0 never errs.",
