@@ -20,7 +20,7 @@ from iclab.lab.judging import run_entry
 from iclab.lab.laboratory import Lab
 from iclab.sweeps.sources import Trace, Untraceable, trace_module
 from iclab.sweeps.tracing import say_not_stored
-from iclab.theory.statements import Constant
+from iclab.theory.statements import Constant, shipped_constants
 
 LIBRARIES = ("matplotlib", "scikit-learn", "scipy")
 """Libraries that outcomes depend on, besides those of every result (iclab.sweeps.versions)."""
@@ -81,7 +81,8 @@ def with_kept(finished: Sequence[Finished], entries: Sequence[Entry], lab: Lab) 
 
 def _key(entry: Entry, lab: Lab) -> tuple[str, list[Any]]:
     versions = {name: metadata.version(name) for name in LIBRARIES}
-    return f"outcome-{entry.id}", [entry.id, lab.scale, lab.base_seed, versions]
+    constants = {law: constant.value for law, constant in shipped_constants().items()}  # premises depend on them
+    return f"outcome-{entry.id}", [entry.id, lab.scale, lab.base_seed, versions, constants]
 
 
 def _version(entry: Entry) -> Trace:

@@ -1,0 +1,26 @@
+"""The README's numbers about verdicts are those of the reference."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from iclab.lab.verify import compare, shipped_reference
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def test_the_counts_are_those_of_the_reference():
+    counts = Counter(part["verdict"] for claim in shipped_reference("full")["claims"] for part in claim["parts"]
+                     if part["kind"] == "theorem" and not part["tight"])
+    tested = sum(counts.values()) - counts["outside"]
+    words = re.sub(r"\s+", " ", README)
+    assert (f"inside their premises {counts['holds']} of {tested} theorem parts hold, {counts['fails']} fail and "
+            f"{counts['inconclusive']} are inconclusive; {counts['outside']} more") in words
+
+
+def test_both_references_agree_with_themselves_and_share_most_checks():
+    full, quick = shipped_reference("full"), shipped_reference("quick")
+    assert not compare(full, full).differing
+    assert len(compare(full, quick).checks) > 0.6 * len(compare(full, full).checks)
