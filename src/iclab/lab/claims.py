@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -159,6 +159,8 @@ class PartResult:
     version: int = 1
     earlier: list[Earlier] = field(default_factory=list)
     tight: bool = False
+    replies: Mapping[str, str] = field(default_factory=dict)
+    """What a fair author would say to each verdict."""
 
     @property
     def verdict(self) -> str:
@@ -167,6 +169,11 @@ class PartResult:
             return "outside"
         verdict = worst_verdict(self.checks)
         return TIGHT.get(verdict, verdict) if self.tight else verdict
+
+    @property
+    def reply(self) -> str:
+        """What a fair author would say to the verdict; empty if nothing is written down for it."""
+        return self.replies.get(self.verdict, "")
 
     @property
     def deciding(self) -> CheckResult | None:
@@ -197,6 +204,7 @@ class PartResult:
     def to_json(self) -> dict[str, Any]:
         """The part as written to claims.json."""
         return {"kind": self.kind, "place": self.place, "says": self.says, "verdict": self.verdict, "tight": self.tight,
+                "reply": self.reply,
                 "premises": [premise._asdict() for premise in self.premises],
                 "checks": [check.to_json() for check in self.checks], "rule_version": self.version,
                 "earlier_rules": [{"version": old.version, "reason": old.reason, "verdict": old.verdict,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from iclab.core.errors import require
 from iclab.figures.plots import Plot, require_name, to_csv
-from iclab.lab.claims import KINDS, Check, Claim
+from iclab.lab.claims import KINDS, TIGHT, VERDICTS, Check, Claim
 from iclab.lab.premises import Spec
 from iclab.theory.statements import Constant
 
@@ -59,8 +59,12 @@ class Part:
     """Whether the part asks if a sufficient bound is also needed."""
     earlier: tuple[Rule, ...] = ()
     """Earlier rules, the first one first."""
+    replies: Mapping[str, str] = field(default_factory=dict)
+    """By verdict: what a fair author of the paper would say to it, in one sentence, or why it stays inconclusive."""
 
     def __post_init__(self) -> None:
+        unknown = sorted(set(self.replies) - {*VERDICTS, *TIGHT.values()})
+        require(not unknown, "replies", unknown, f"be given for verdicts: {', '.join(VERDICTS)}")
         require(self.kind in KINDS, "kind", self.kind, f"be one of {', '.join(KINDS)}")
         require((self.kind == "theorem") <= bool(self.theory), "theory", self.theory,
                 f"name the theorems whose premises {self.place!r} takes")

@@ -38,7 +38,7 @@ def judge_part(paper: str, part: Part, measured: Any, specs: Sequence[Spec]) -> 
         checks = tuple(judged(rule.checks(measured)))
         earlier.append(Earlier(version, rule.reason, worst_verdict(checks), checks))
     return PartResult(part.kind, part.place, part.says, premises, judged(part.checks(measured)), len(earlier) + 1,
-                      earlier, part.tight)
+                      earlier, part.tight, dict(part.replies))
 
 
 def _settings(findings: Findings, lab: Lab) -> dict[str, Any]:
