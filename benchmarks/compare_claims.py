@@ -16,11 +16,10 @@ from typing import Any
 
 
 def checks(path: str) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Every check by claim, position and name; names repeat within some claims."""
-    data = json.loads(Path(path).read_text())
-    claims = data if isinstance(data, list) else data["claims"]
-    return {(claim["id"], str(number), check["name"]): check for claim in claims
-            for number, check in enumerate(claim["checks"], 1)}
+    """Every check by claim, part, position and name; names repeat within some parts."""
+    return {(claim["id"], part["place"], f"{number} {check['key']}"): check
+            for claim in json.loads(Path(path).read_text())["claims"] for part in claim["parts"]
+            for number, check in enumerate(part["checks"], 1)}
 
 
 def distance(a: float | None, b: float | None) -> float:

@@ -161,14 +161,26 @@ class PartResult:
     tight: bool = False
     replies: Mapping[str, str] = field(default_factory=dict)
     """What a fair author would say to each verdict."""
+    by_seed: Sequence[str] = ()
+    """Verdicts of the reference runs with base seeds 0, 1, 2; none where no reference ships."""
 
     @property
-    def verdict(self) -> str:
+    def verdict_here(self) -> str:
         """`outside` where a premise is not met; else that of its worst check, in the words of a bound if `tight`."""
         if any(not premise.met for premise in self.premises):
             return "outside"
         verdict = worst_verdict(self.checks)
         return TIGHT.get(verdict, verdict) if self.tight else verdict
+
+    @property
+    def verdict(self) -> str:
+        """That of this run; inconclusive if it depends on the base seed."""
+        return "inconclusive" if self.wavers and self.verdict_here != "outside" else self.verdict_here
+
+    @property
+    def wavers(self) -> bool:
+        """Whether the reference runs disagree."""
+        return len(set(self.by_seed)) > 1
 
     @property
     def reply(self) -> str:
@@ -198,12 +210,16 @@ class PartResult:
             unmet = "; ".join(f"{premise.name} must be {premise.required}, is {premise.actual}"
                               for premise in self.premises if not premise.met)
             return f"{subject} is not tested: outside its premises ({unmet}). Measured all the same:{decided}"
+        if self.wavers:
+            others = ", ".join(f"{verdict} at {seed}" for seed, verdict in enumerate(self.by_seed))
+            return f"{subject} is inconclusive, because its verdict depends on the base seed ({others}). Here:{decided}"
         verb = f"is {self.verdict}" if self.tight or self.verdict == "inconclusive" else self.verdict
         return f"{subject} {verb}:{decided}"
 
     def to_json(self) -> dict[str, Any]:
         """The part as written to claims.json."""
-        return {"kind": self.kind, "place": self.place, "says": self.says, "verdict": self.verdict, "tight": self.tight,
+        return {"kind": self.kind, "place": self.place, "says": self.says, "verdict": self.verdict,
+                "verdict_here": self.verdict_here, "by_seed": list(self.by_seed), "tight": self.tight,
                 "reply": self.reply,
                 "premises": [premise._asdict() for premise in self.premises],
                 "checks": [check.to_json() for check in self.checks], "rule_version": self.version,

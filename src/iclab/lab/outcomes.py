@@ -14,6 +14,7 @@ from typing import Any
 
 from iclab.core.errors import IclabError
 from iclab.figures.plots import Plot
+from iclab.lab.base_seeds import with_other_seeds
 from iclab.lab.claims import CheckResult, Claim, Earlier, PartResult, Premise
 from iclab.lab.entries import Entry, Note, Outcome, Search, Table
 from iclab.lab.judging import run_entry
@@ -96,7 +97,7 @@ def _version(entry: Entry) -> Trace:
 def _finished(entry: Entry, data: dict[str, Any]) -> Finished:
     outcome, seconds = from_json(data["outcome"]), data["seconds"]
     if outcome.claim is not None:
-        outcome = replace(outcome, claim=replace(outcome.claim, seconds=seconds))
+        outcome = replace(outcome, claim=with_other_seeds(replace(outcome.claim, seconds=seconds)))
     return Finished(entry, outcome, seconds, data["when"], kept=True)
 
 

@@ -113,7 +113,7 @@ def _checks(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str],
 def _verdicts(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
     for claim in document["claims"]:
         for part in claim["parts"]:
-            yield (claim["id"], part["place"]), part["verdict"]
+            yield (claim["id"], part["place"]), part["verdict_here"]
 
 
 def _status(theirs: Numbers, mine: Numbers) -> str:
