@@ -19,7 +19,7 @@ const presets: Preset[] = [
     look: "Three quarters of the neurons are gone, the smallest first: margins shrink, the answers hardly change." },
   { title: "Prune the large", values: { pruned: 0.75, order: "large" },
     look: "As many are gone, the largest first: nothing that decides is left. Move the slider back: the hinge loss grows from the first neuron on, the error only at the end. The paper’s figure has the error rise at once." },
-  { title: "At home", values: { domain: "inside" },
+  { title: "At home", values: { domain: "inside", irrelevantScale: 0.5 },
     look: "Patterns of training, in pairs that training never showed: no error to speak of." },
 ];
 const STARTS = { small: "small start (δ .05, |q| 1)", usual: "usual start (δ .13, |q| 3)" };
@@ -52,7 +52,7 @@ export function Softmax() {
           <Slider tab="softmax" name="decisive" label="Examples that carry the task’s patterns" show={(value) => percent(value)}>
             The others carry a third pattern and a random label.</Slider>
           <Slider tab="softmax" name="irrelevantScale" label="Size of irrelevant patterns" show={(value) => `${(value / exhibits.softmax.prompts.trainingIrrelevantScale).toFixed(1)} × training`}>
-            Up to ten times as large as in training.</Slider>
+            1 × is the paper’s scale in domain, 10 × the one it tests with out of domain.</Slider>
           <Slider tab="softmax" name="length" label="Examples">Too few, and no example carries the query’s pattern.</Slider>
         </section>
         <section class="stage" aria-label="What the model makes of it">
