@@ -129,3 +129,10 @@ def test_searches_use_other_seeds(lab):
 def test_an_entry_without_the_scale_says_so(lab):
     with pytest.raises(IclabError, match=r"sizes of mine\.claim must have the scale quick"):
         _ = Lab(lab.store, "quick").at(entry(None)).size
+
+
+def test_a_premise_shows_the_spec_that_is_least_inside():
+    tests = [attacked_prompts("flip", fraction) for fraction in (0.1, 0.55, 0.3)]
+    premises = premises_of("mamba", ("Theorem 2",), [(RUN, test) for test in tests])
+    actual = {premise.name: premise.actual for premise in premises}
+    assert actual["Theorem 2 (c): outlier fraction"] == "0.55"

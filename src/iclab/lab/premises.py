@@ -16,7 +16,8 @@ Spec = tuple[Any, Any]
 
 def premises_of(paper: str, theorems: Sequence[str], specs: Sequence[Spec], *, accuracy: float = 0.1,
                 constant: float = 1.0, measured: Sequence[str] = ()) -> list[Premise]:
-    """The premises of these theorems for all specs, each once: met if all specs meet it.
+    """The premises of these theorems for all specs, each once, for the spec that is least inside: met if all specs meet
+    it.
 
     An open constant c counts as met if the fitted one is, or if none was fitted, if every c up to `constant` is. Left
     out are those whose name contains a word of `measured`: they are what the part measures.
@@ -42,9 +43,9 @@ def premises_of(paper: str, theorems: Sequence[str], specs: Sequence[Spec], *, a
 
 def _decided(condition: Condition, constant: float) -> tuple[tuple[bool, float], Premise]:
     """The premise, and a rank that is lower the less it is met."""
-    name, required, actual, met, room, fitted = condition
+    name, required, actual, met, room, fitted, margin = condition
     if room is None:
-        return (bool(met), 0.0), Premise(name, required, actual, bool(met))
+        return (bool(met), margin), Premise(name, required, actual, bool(met))
     enough = bool(room >= (1.0 if fitted else constant))
     words = "fitted" if fitted else f"met up to c = {room:.2g}; asked for: {constant:g}"
     return (enough, float(room)), Premise(name, required, actual, enough, words)

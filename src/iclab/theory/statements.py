@@ -28,6 +28,9 @@ class Condition(NamedTuple):
     with the constant 1."""
     fitted: bool = False
     """Whether a constant was fitted."""
+    margin: float = 0.0
+    """Of a premise without an open constant: how far its number lies inside the bound, negative outside; 0 if it is
+    not about a number."""
 
     @property
     def sentence(self) -> str:
@@ -132,22 +135,26 @@ def number(value: float) -> str:
 
 def at_least(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value >= bound`."""
-    return Condition(name, f">= {bound:.3g}{_bracketed(formula)}", number(value), bool(value >= bound))
+    return Condition(name, f">= {bound:.3g}{_bracketed(formula)}", number(value), bool(value >= bound),
+                     margin=float(value - bound))
 
 
 def at_most(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value <= bound`."""
-    return Condition(name, f"<= {bound:.3g}{_bracketed(formula)}", number(value), bool(value <= bound))
+    return Condition(name, f"<= {bound:.3g}{_bracketed(formula)}", number(value), bool(value <= bound),
+                     margin=float(bound - value))
 
 
 def below(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value < bound`."""
-    return Condition(name, f"< {bound:.3g}{_bracketed(formula)}", number(value), bool(value < bound))
+    return Condition(name, f"< {bound:.3g}{_bracketed(formula)}", number(value), bool(value < bound),
+                     margin=float(bound - value))
 
 
 def above(name: str, value: float, bound: float, formula: str = "") -> Condition:
     """A premise `value > bound`."""
-    return Condition(name, f"> {bound:.3g}{_bracketed(formula)}", number(value), bool(value > bound))
+    return Condition(name, f"> {bound:.3g}{_bracketed(formula)}", number(value), bool(value > bound),
+                     margin=float(value - bound))
 
 
 def is_so(name: str, truth: bool) -> Condition:
