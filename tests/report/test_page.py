@@ -47,11 +47,18 @@ def test_the_page_says_everything(path):
     for reading in READINGS:
         assert reading.place in text
     for needed in ("5 of 54 entries", "few seeds, short training", "Premises: 1 of 2 not met", "Premises: all 2 met",
-                   "This is version 2 of the rule", "1 rule was changed later",
+                   "This is version 2 of the rule", "1 rule was changed later", "In brackets: by the rules as first written.",
                    "replaced because it asked for too much of",
                    "Settings were chosen among 14 of", "on 2 other seeds", "2026-11-18", "bound not tight",
                    "met up to", "97.5&nbsp;%"):
         assert needed in text, needed
+
+
+def test_totals_by_the_rules_as_first_written():
+    now, first = totals_by_group(CLAIMS_JUDGED), totals_by_group(CLAIMS_JUDGED, first=True)
+    assert now["theorem"]["holds"] == first["theorem"]["holds"] + 1  # one rule that failed was replaced
+    assert first["theorem"]["fails"] == now["theorem"]["fails"] + 1
+    assert first["ours"] == now["ours"]
 
 
 def test_the_sentences_follow_from_the_verdicts():

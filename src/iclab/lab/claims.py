@@ -178,6 +178,13 @@ class PartResult:
         return "inconclusive" if self.wavers and self.verdict_here != "outside" else self.verdict_here
 
     @property
+    def first_verdict(self) -> str:
+        """That of the rule as it was first written, on the same measurements."""
+        if not self.earlier or self.verdict_here == "outside":
+            return self.verdict
+        return TIGHT.get(self.earlier[0].verdict, self.earlier[0].verdict) if self.tight else self.earlier[0].verdict
+
+    @property
     def wavers(self) -> bool:
         """Whether the reference runs disagree."""
         return len(set(self.by_seed)) > 1

@@ -70,6 +70,7 @@ class Page:
         return self._environment.get_template("page.html.jinja").render(
             scale=self.scale, options=self.options, entries=entries, playground=playground, finished=finished,
             judged=judged, claims=claims, overall=summary.overall(claims), totals=totals,
+            first_totals=summary.totals_by_group(claims, first=True),
             columns=summary.columns(totals), groups=summary.GROUPS, meanings=summary.MEANINGS,
             papers=[(source, items) for source, items in papers if items or source.references],
             changed_rules=sum(bool(part.earlier) for claim in claims for part in claim.parts),

@@ -41,11 +41,12 @@ def parts_of(claims: Iterable[Claim]) -> list[Judged]:
     return [Judged(claim, part) for claim in claims for part in claim.parts]
 
 
-def totals_by_group(claims: Iterable[Claim]) -> dict[str, Counter[str]]:
-    """How many parts of each group have which verdict; groups without parts are left out."""
+def totals_by_group(claims: Iterable[Claim], first: bool = False) -> dict[str, Counter[str]]:
+    """How many parts of each group have which verdict, or had by the rules as first written; groups without parts are
+    left out."""
     counts = {group: Counter[str]() for group in GROUPS}
     for judged in parts_of(claims):
-        counts[judged.group][judged.part.verdict] += 1
+        counts[judged.group][judged.part.first_verdict if first else judged.part.verdict] += 1
     return {group: count for group, count in counts.items() if count}
 
 
