@@ -47,7 +47,8 @@ def test_the_page_says_everything(path):
     for reading in READINGS:
         assert reading.place in text
     for needed in ("5 of 54 entries", "few seeds, short training", "Premises: 1 of 2 not met", "Premises: all 2 met",
-                   "This is version 2 of the rule", "1 rule was changed later", "In brackets: by the rules as first written.",
+                   "This is version 2 of the rule", "1 rule was changed later",
+                   "In brackets: by the rules as first written.",
                    "replaced because it asked for too much of",
                    "Settings were chosen among 14 of", "on 2 other seeds", "2026-11-18", "bound not tight",
                    "met up to", "97.5&nbsp;%"):
