@@ -36,14 +36,31 @@ def test_a_headline_shows_the_parts_side_by_side(item):
 
 
 def test_the_live_table(item, capsys):
-    screen = Console(force_terminal=True, width=140, height=20)
-    shown = Board([item.entry], screen)
+    screen = Console(force_terminal=True, width=80, height=20, color_system=None)
+    others = [Entry(f"selectors.{name}", "A title that is far too long for a narrow terminal", "ours", lambda lab: None,
+                    kind="figure") for name in ("of_a_long_name", "next")]
+    shown = Board([item.entry, *others], screen, {item.entry.id: 10.0, "selectors.next": 20.0})
     shown.done(item)
-    with screen.capture() as captured:
-        screen.print(shown)
-    assert "figure fails, ours inconclusive" in captured.get()
+    with shown.entry(others[0]) as progress:
+        progress(1, 2)
+        with screen.capture() as captured:
+            screen.print(shown)
+    text = captured.get()
+    assert max(map(len, text.splitlines())) <= 80
+    for whole in ("mamba.one", "selectors.of_a_long_name", "✓ 1  ✗ 1  ? 1  ○ 1  ◇ 1", "2 s", "1 of 3 entries", " left"):
+        assert whole in text, whole
     Board([item.entry], Console(force_terminal=False)).done(item)
     assert "Title: theorem holds and outside and not tight, figure fails" in capsys.readouterr().out
+
+
+def test_time_left_is_what_is_left_at_the_pace_so_far(item, monkeypatch):
+    others = [Entry(f"mamba.{name}", "Title", "ours", lambda lab: None, kind="figure") for name in ("two", "three")]
+    shown = Board([item.entry, *others], Console(force_terminal=True), {"mamba.one": 10.0, "mamba.two": 20.0})
+    assert shown.left(shown.began + 5.0) is None
+    shown.done(item)
+    assert shown.left(shown.began + 5.0) == pytest.approx(5.0 * (20.0 + 1.0) / 10.0)
+    shown.running, shown.share = "mamba.two", 0.5
+    assert shown.left(shown.began + 10.0) == pytest.approx(10.0 * (10.0 + 1.0) / 20.0)
 
 
 def test_the_last_screen(capsys):

@@ -1,10 +1,14 @@
-"""The live table of `iclab reproduce`, with progress, verdicts and time of each entry, and the last table of claims."""
+"""The live table of `iclab reproduce`, with progress, verdicts and time of each entry, and the last table of claims.
+
+It fits 80 columns: ids are never cut, verdicts are counted by their symbols, titles take what is left.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,8 +33,10 @@ COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "outside"
 class Board:
     """The contents of the table: redrawn a few times per second on a terminal, printed as lines elsewhere."""
 
-    def __init__(self, entries: Sequence[Entry], screen: Console):
+    def __init__(self, entries: Sequence[Entry], screen: Console, expected: Mapping[str, float] | None = None):
+        """`expected` is how many seconds each entry takes on some machine; entries without a number count as one."""
         self.entries, self.screen = entries, screen
+        self.expected = {entry.id: (expected or {}).get(entry.id, 1.0) for entry in entries}
         self.finished: dict[str, Finished] = {}
         self.running: str | None = None
         self.share, self.began, self.entry_began = 0.0, time.monotonic(), time.monotonic()
@@ -58,13 +64,27 @@ class Board:
             took = " cached " if item.kept else f"{item.seconds:6.1f} s"
             print(f"{item.entry.id:18} {took}  {item.entry.title}: {headline(item)}", flush=True)
 
+    def left(self, now: float) -> float | None:
+        """Seconds left, if what is left takes as much longer than expected as what is done; None before there is
+        something to go by. Stored outcomes tell nothing."""
+        computed = {name for name, item in self.finished.items() if not item.kept}
+        done = sum(self.expected[name] for name in computed)
+        if self.running in self.expected:
+            done += self.share * self.expected[self.running]
+        rest = sum(seconds for name, seconds in self.expected.items() if name not in self.finished)
+        rest -= self.share * self.expected.get(self.running or "", 0.0)
+        return (now - self.began) * rest / done if done > 0 else None
+
     def __rich__(self) -> Table:
         """The part of the table around the running entry that fits the screen."""
         now = time.monotonic()
-        table = Table(box=SIMPLE_HEAD, title=f"{len(self.finished)} of {len(self.entries)} entries, "
-                                             f"{duration(now - self.began)}", title_justify="left")
-        for name in ("entry", "what", "progress", "verdicts", "time"):
-            table.add_column(name, no_wrap=True, justify="right" if name == "time" else "left",
+        left = self.left(now)
+        table = Table(box=SIMPLE_HEAD, title_justify="left", expand=True,
+                      title=f"{len(self.finished)} of {len(self.entries)} entries, {duration(now - self.began)}"
+                            + ("" if left is None else f", about {duration(left)} left"))
+        widest = max((len(entry.id) for entry in self.entries), default=0)
+        for name, width in (("entry", widest), ("what", None), ("verdicts", 16), ("time", 7)):
+            table.add_column(name, no_wrap=True, justify="right" if name == "time" else "left", min_width=width,
                              ratio=1 if name == "what" else None)
         room = max(self.screen.height - 7, 3)
         at = next((i for i, entry in enumerate(self.entries) if entry.id == self.running), len(self.finished))
@@ -76,19 +96,18 @@ class Board:
     def _row(self, entry: Entry, now: float) -> list[Any]:
         item = self.finished.get(entry.id)
         if item is not None:
-            return [Text(entry.id), Text(entry.title), "", _headline(item),
-                    "cached" if item.kept else duration(item.seconds)]
+            return [Text(entry.id), Text(entry.title), counted(item), "cached" if item.kept else duration(item.seconds)]
         if entry.id == self.running:
             bar = ProgressBar(total=1.0, completed=self.share, width=14) if self.share else "working"
-            return [Text(entry.id, "bold"), Text(entry.title), bar, "", duration(now - self.entry_began)]
-        return [Text(entry.id, "dim"), Text(entry.title, "dim"), "", "", ""]
+            return [Text(entry.id, "bold"), Text(entry.title), bar, duration(now - self.entry_began)]
+        return [Text(entry.id, "dim"), Text(entry.title, "dim"), "", ""]
 
 
 @contextmanager
-def board(entries: Sequence[Entry]) -> Iterator[Board]:
+def board(entries: Sequence[Entry], expected: Mapping[str, float] | None = None) -> Iterator[Board]:
     """The table, live on standard error if that is a terminal."""
     screen = Console(stderr=True)
-    live_board = Board(entries, screen)
+    live_board = Board(entries, screen, expected)
     if not screen.is_terminal:
         yield live_board
         return
@@ -101,10 +120,13 @@ def headline(item: Finished) -> str:
     return item.outcome.claim.headline if item.outcome.claim else "shown"
 
 
-def _headline(item: Finished) -> Text:
-    """The same in the colour of the part that decides."""
-    deciding = item.outcome.claim.deciding if item.outcome.claim else None
-    return Text(headline(item), COLOURS[deciding.verdict] if deciding else "cyan")
+def counted(item: Finished) -> Text:
+    """How many parts have which verdict, as symbols in their colours: `✓ 3  ✗ 1`; `shown` for a figure or table."""
+    if item.outcome.claim is None:
+        return Text("shown", "cyan")
+    verdicts = Counter(part.verdict for part in item.outcome.claim.parts)
+    return Text("  ").join(Text(f"{symbol} {verdicts[verdict]}", COLOURS[verdict])
+                           for verdict, symbol in SYMBOLS.items() if verdicts[verdict])
 
 
 def claims_table(claims: Sequence[Claim]) -> None:

@@ -17,7 +17,7 @@ from iclab.lab.claims import Claim
 from iclab.lab.entries import SCALES
 from iclab.lab.laboratory import Lab
 from iclab.lab.outcomes import Finished, finish, with_kept
-from iclab.lab.verify import SCHEMA
+from iclab.lab.verify import SCHEMA, usual_seconds
 from iclab.papers.catalogue import all_entries, chosen_entries
 from iclab.report.page import Page, about
 from iclab.report.playground.exhibits import kept
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
     lab = Lab(store, options.scale, options.seed)
     results, playground = ResultFiles(out, lab), None
     try:
-        with board(entries) as live_board:
+        with board(entries, usual_seconds(options.scale)) as live_board:
             for entry in entries:
                 with live_board.entry(entry) as lab.progress:
                     item = finish(entry, lab)
@@ -106,7 +106,8 @@ class ResultFiles:
         known = list(all_entries().values())
         items = with_kept(self.finished, known, self.lab)
         claims = {"schema": SCHEMA, "iclab": __version__, "scale": self.lab.scale, "base_seed": self.lab.base_seed,
-                  "about": about(), "claims": [item.outcome.claim.to_json() for item in items if item.outcome.claim]}
+                  "about": about(), "seconds": {item.entry.id: round(item.seconds, 2) for item in items},
+                  "claims": [item.outcome.claim.to_json() for item in items if item.outcome.claim]}
         constants = [constant.to_json() for item in items for constant in item.outcome.constants]
         write_whole(self.out / "claims.json", to_text(claims).encode())
         write_whole(self.out / "constants.json", to_text(constants).encode())

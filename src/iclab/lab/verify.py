@@ -16,6 +16,8 @@ from iclab.core.files import read_json
 
 SCHEMA = 2
 """Version of claims.json."""
+REFERENCES = ("quick", "full")
+"""Scales for which a reference ships."""
 ROUNDING = 0.01
 Numbers = tuple[float, float, float, float]
 """Number, ends of its interval, threshold."""
@@ -80,9 +82,14 @@ def read_claims(content: bytes | str, name: str) -> dict[str, Any]:
 def shipped_reference(scale: str) -> dict[str, Any]:
     """The claims of the run that ships with this release, at this scale."""
     file = resources.files("iclab.lab").joinpath(f"reference_{scale}.json")
-    if not file.is_file():
-        raise IclabError(f"scale must be one that a reference ships for, quick or full, got {scale!r}")
+    if scale not in REFERENCES:
+        raise IclabError(f"scale must be one that a reference ships for, {' or '.join(REFERENCES)}, got {scale!r}")
     return read_claims(file.read_text(), f"the reference of the scale {scale}")
+
+
+def usual_seconds(scale: str) -> dict[str, float]:
+    """How long every entry took in the run that ships with this release; empty for a scale without one."""
+    return {} if scale not in REFERENCES else dict(shipped_reference(scale).get("seconds", {}))
 
 
 def compare(reference: Mapping[str, Any], run: Mapping[str, Any], name: str = "claims") -> Comparison:
