@@ -21,6 +21,7 @@ COMMANDS = {
     "sweep": "train and measure every run that a sweep file describes, locally or on a Ray cluster",
     "results": "show or export what the sweeps in a store have measured",
     "chain": "predict and measure whether step-by-step prompting beats direct prompting",
+    "completion": "print a script that completes commands, options and ids in bash, zsh or fish",
     "bench": "time training against eager and compiled PyTorch (needs the torch extra)",
 }
 LONGEST = 2000
@@ -62,7 +63,9 @@ def _run(arguments: list[str]) -> int:
         return 0
     name, *rest = arguments
     if name not in COMMANDS:
-        return _fail(f"command must be one of {', '.join(COMMANDS)}, got {name!r}")
+        from iclab.core.errors import did_you_mean
+
+        return _fail(f"command must be one of {', '.join(COMMANDS)}, got {name!r}{did_you_mean(name, COMMANDS)}")
     from iclab.core.errors import IclabError
 
     _write_any_text()

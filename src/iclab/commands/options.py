@@ -8,7 +8,7 @@ import typing
 from collections.abc import Collection
 from typing import Any, NoReturn
 
-from iclab.core.errors import IclabError, SpecError
+from iclab.core.errors import IclabError, SpecError, did_you_mean, nearest
 from iclab.core.parse import import_function, kinds
 from iclab.core.spec import field_help, replace
 from iclab.prompts.patterns import Matrix
@@ -30,7 +30,15 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        raise IclabError(f"{message} (see `{self.prog} --help`)")
+        _, _, unknown = message.partition("unrecognized arguments: ")
+        raise IclabError(f"{message}{self._hint(unknown.split()[0]) if unknown else ''} (see `{self.prog} --help`)")
+
+    def _hint(self, unknown: str) -> str:
+        """The option that is meant, or whose last word is: `--training.steps` for `--step`."""
+        name, options = unknown.split("=")[0], list(self._option_string_actions)
+        words = {option.lstrip("-").split(".")[-1]: option for option in options}
+        word = nearest(name.lstrip("-").split(".")[-1], words)
+        return did_you_mean(name, options) if word is None else f"; did you mean {words[word]}?"
 
 
 def add_spec(parser: argparse.ArgumentParser, default: Any, prefix: str = "", otherwise: str | None = None,

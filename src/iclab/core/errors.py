@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 LONGEST = 300
@@ -27,6 +29,17 @@ def shown(value: Any) -> str:
     except (ValueError, RecursionError):  # more digits or deeper lists than Python writes
         return f"a {type(value).__name__} too large to show"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def nearest(name: Any, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one is closest to, if any is close."""
+    return next(iter(difflib.get_close_matches(str(name), list(known), 1)), None)
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """`; did you mean X?` if one of the known names is close to it, else nothing."""
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else ""
 
 
 def require(holds: bool, field: str, value: Any, rule: str) -> None:

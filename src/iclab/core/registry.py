@@ -14,7 +14,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from iclab.core.errors import IclabError, SpecError
+from iclab.core.errors import IclabError, SpecError, did_you_mean
 
 GROUPS = {"model": "iclab.models", "prompts": "iclab.prompts", "embedding": "iclab.embeddings"}
 """The parts of a run that have kinds, and the entry points that add to them."""
@@ -55,7 +55,8 @@ def kind(part: str, name: Any, path: str) -> type:
         return _KINDS[part][_folded(name)]
     known = {_folded(cls.__name__): cls for cls in kinds(part)}
     if not isinstance(name, str) or _folded(name) not in known:
-        raise SpecError(f"{path} must be one of {', '.join(map(word, known.values()))}, got {name!r}")
+        words = [word(cls) for cls in known.values()]
+        raise SpecError(f"{path} must be one of {', '.join(words)}, got {name!r}{did_you_mean(name, words)}")
     return known[_folded(name)]
 
 

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from iclab.core import registry
-from iclab.core.errors import SpecError, require, shown
+from iclab.core.errors import SpecError, did_you_mean, require, shown
 from iclab.core.limits import LARGEST
 
 T = TypeVar("T")
@@ -227,7 +227,8 @@ def replace(spec_: T, **changes: Any) -> T:
     known = [f.name for f in dataclasses.fields(spec_)]  # type: ignore[arg-type]
     for name in changes:
         if name not in known:
-            raise SpecError(f"{type(spec_).__name__} has no field {name!r}; it has {', '.join(known)}")
+            raise SpecError(f"{type(spec_).__name__} has no field {name!r}{did_you_mean(name, known)}; it has "
+                            f"{', '.join(known)}")
     return dataclasses.replace(spec_, **changes)  # type: ignore[type-var]
 
 

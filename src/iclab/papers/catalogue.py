@@ -15,7 +15,7 @@ from pathlib import Path
 
 from iclab import papers
 from iclab.core import registry
-from iclab.core.errors import IclabError, require
+from iclab.core.errors import IclabError, did_you_mean, require
 from iclab.lab.entries import Entry
 from iclab.papers.references import SOURCES
 
@@ -45,7 +45,8 @@ def chosen_entries(ids: Sequence[str]) -> list[Entry]:
     chosen: list[Entry] = []
     for name in ids:
         if name not in known and not name.endswith(".py"):
-            raise IclabError(f"id must be one of {', '.join(known)}, or a Python file with an ENTRY, got {name!r}")
+            raise IclabError(f"id must be one of {', '.join(known)}, or a Python file with an ENTRY, got {name!r}"
+                             f"{did_you_mean(name, known)}")
         entry = known[name] if name in known else own_entry(name)
         if any(entry.id == other.id and entry.path != other.path for other in (*known.values(), *chosen)):
             raise IclabError(f"{name}: id of the entry must be new, got {entry.id!r}, which another entry has")
