@@ -119,6 +119,24 @@ def test_the_command_filters_means(place, tmp_path, capsys):
     assert "before averaging" in " ".join(capsys.readouterr().out.split())
 
 
+def test_the_command_sorts_and_chooses_columns(place, tmp_path, capsys):
+    out = tmp_path / "trials.csv"
+    assert main(["results", str(place), "--sort", "prompts.pattern_norm, seed desc", "--columns",
+                 "seed,prompts.pattern_norm,error", "--where", "seed in 0, 2", "--csv", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}: 6 rows, 3 columns\n"
+    table = pl.read_csv(out)
+    assert table.columns == ["seed", "prompts.pattern_norm", "error"]
+    assert table["seed"].to_list() == [2, 0] * 3
+    assert table["prompts.pattern_norm"].is_sorted()
+    assert main(["results", str(place), "--sort", "error desc", "--columns", "error", "--limit", "3"]) == 0
+    shown = [float(row.strip("| ")) for row in capsys.readouterr().out.splitlines()[2:5]]
+    assert shown == sorted(shown, reverse=True)
+    assert main(["results", str(place), "--columns", "eror"]) == 2
+    assert "got 'eror'; did you mean error?" in capsys.readouterr().err
+    assert main(["results", str(place), "--where", "seed in a"]) == 2
+    assert "where must compare seed with a number, got 'a'" in capsys.readouterr().err
+
+
 def stored_row(run, finished, measured, **values):
     """A row as a sweep stores it."""
     return {"trial": f"{run}{finished}".ljust(24, "0"), "run": run * 24, "sweep": "s", "seed": 0, "status": "trained",

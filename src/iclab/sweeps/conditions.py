@@ -1,4 +1,4 @@
-"""Conditions on the rows of a table, such as `error<0.1` or `model.member=mamba`."""
+"""Conditions on the rows of a table, such as `error<0.1`, `model.member=mamba` or `seed in 0,1`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class RowFilter(NamedTuple):
     @classmethod
     def of(cls, text: str) -> RowFilter:
         """Parse a condition."""
-        match = re.fullmatch(r"\s*([\w.]+)\s*(<=|>=|!=|==|=|<|>)\s*(.*?)\s*", text)
+        match = re.fullmatch(r"\s*([\w.]+)\s*(<=|>=|!=|==|=|<|>|(?<=\s)in(?=\s))\s*(.*?)\s*", text)
         if match is None:
-            raise SpecError(f"where must be FIELD=VALUE, or with <, <=, >, >=, !=, got {text!r}")
+            raise SpecError("where must be FIELD=VALUE, or with <, <=, >, >=, !=, or FIELD in VALUE,VALUE, got "
+                            f"{text!r}")
         return cls(*match.groups())
 
 
@@ -47,15 +48,21 @@ def filtered(frame: pl.DataFrame, where: Sequence[str]) -> pl.DataFrame:
         if name not in frame.columns:
             raise SpecError(f"where must name a column, one of {', '.join(frame.columns)}, got {name!r}")
         column: Any = pl.col(name).fill_nan(None) if frame[name].dtype.is_float() else pl.col(name)
-        if compared == "none" and relation in ("=", "==", "!="):
-            frame = frame.filter(column.is_not_null() if relation == "!=" else column.is_null())
+        if relation == "in":
+            frame = frame.filter(pl.any_horizontal([_holds(frame, name, column, "=", value.strip())
+                                                    for value in compared.split(",")]))
             continue
-        if frame[name].dtype.is_numeric():
-            try:
-                value: Any = float(compared)
-            except ValueError:
-                raise SpecError(f"where must compare {name} with a number, got {compared!r}") from None
-        else:
-            column, value = column.cast(pl.String), compared
-        frame = frame.filter(RELATIONS[relation](column, value))
+        frame = frame.filter(_holds(frame, name, column, relation, compared))
     return frame
+
+
+def _holds(frame: pl.DataFrame, name: str, column: Any, relation: str, compared: str) -> Any:
+    """An expression that is true for the rows that satisfy the condition."""
+    if compared == "none" and relation in ("=", "==", "!="):
+        return column.is_not_null() if relation == "!=" else column.is_null()
+    if not frame[name].dtype.is_numeric():
+        return RELATIONS[relation](column.cast(pl.String), compared)
+    try:
+        return RELATIONS[relation](column, float(compared))
+    except ValueError:
+        raise SpecError(f"where must compare {name} with a number, got {compared!r}") from None
