@@ -81,3 +81,13 @@ def test_what_ray_cannot_do_is_refused(tiny_run, monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(IclabError, match=r"address must be that of a running Ray cluster, got '127.0.0.1:1'"):
         run_sweep(sweep, engine="ray", address="127.0.0.1:1")
+
+
+def test_a_cluster_that_asks_for_a_token_is_told_from_one_that_is_not_there(tiny_run, monkeypatch):
+    def refuse(**options):
+        raise ray.exceptions.AuthenticationError("the token is not valid")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(IclabError, match=r"lets you in, got 'auto', which asks for another token.*RAY_AUTH_TOKEN"):
+        run_sweep(Sweep(base=tiny_run, prompts=500), engine="ray", address="auto")

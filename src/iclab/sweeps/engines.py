@@ -183,8 +183,16 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
             warnings.filterwarnings("ignore", message=r"os\.fork\(\)", category=RuntimeWarning)
             ray.init(**options)
     except Exception as error:  # each kind of address fails differently
-        first = str(error).strip().splitlines()[0]
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if _unauthenticated(error):
+            raise IclabError(f"address must be that of a Ray cluster which lets you in, got {address!r}, which asks for "
+                             f"another token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN ({first})") from None
         raise IclabError(f"address must be that of a running Ray cluster, got {address!r} ({first})") from None
+
+
+def _unauthenticated(error: Exception) -> bool:
+    """Whether a cluster answered, but refused the token, or the lack of one."""
+    return type(error).__name__ == "AuthenticationError" or "unauthenticated" in str(error).lower()
 
 
 def _fetch(ray: Any, task: Any, pack: TrialPack) -> dict[int, dict[str, Any]]:
