@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import iclab
+from iclab.cli import COMMANDS
 from iclab.lab.claims import KINDS, short
 from iclab.lab.verify import shipped_reference
 from iclab.notation import NOTATION
@@ -67,6 +68,19 @@ def _deciding(part: dict[str, Any]) -> str:
     return f"{check['name']}: {value} [{low}, {high}], must be {check['relation']} {check['threshold']:.3g}"
 
 
+def ours() -> str:
+    """What we claim beyond the papers, with its verdict and the check that decides."""
+    rows = [(f"`{claim['id']}`", part["says"], f"**{part['verdict']}**", _deciding(part))
+            for claim in shipped_reference("full")["claims"] for part in claim["parts"]
+            if part["kind"] == "ours" and not part["tight"]]
+    return _table(("claim", "it says", "verdict", "what decides"), rows)
+
+
+def commands() -> str:
+    """Every command with what it does."""
+    return _table(("command", ""), [(f"`iclab {name}`", text) for name, text in COMMANDS.items()])
+
+
 def readings() -> str:
     """Where the papers contradict themselves."""
     return _table(("paper", "place", "printed", "in iclab", "shown by"),
@@ -109,5 +123,5 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join([line(header), line(("---",) * len(header)), *(line(row) for row in rows)])
 
 
-MADE = {"claims": claims, "verdicts": verdicts, "readings": readings, "notation": notation, "laws": laws,
+MADE = {"claims": claims, "ours": ours, "commands": commands, "verdicts": verdicts, "readings": readings, "notation": notation, "laws": laws,
         "names": names}
