@@ -6,9 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, NamedTuple
 
 from iclab.core.errors import require
+from iclab.core.html import table
 from iclab.figures.plots import to_csv
 from iclab.lab.estimates import Estimate
 
@@ -247,6 +249,12 @@ class Claim:
     scale: str
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: every part with its verdict and what decided it."""
+        return f"<b>{escape(self.id)}</b>: {escape(self.statement)}" + table(("part", "verdict", "what decides"), [
+            (f"{part.kind}: {part.place}", part.verdict, part.deciding.words if part.deciding else "")
+            for part in self.parts])
 
     @property
     def headline(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from iclab.core.errors import require
+from iclab.core.html import Token, tokens
 from iclab.core.limits import LARGEST, require_batch
 from iclab.core.spec import lower
 from iclab.prompts.labels import SIGN, LabelKind
@@ -44,6 +45,26 @@ class Prompt(NamedTuple):
     def numpy(self) -> Prompt:
         """The same prompt as NumPy arrays."""
         return jax.tree.map(np.asarray, self)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: a row of examples, coloured by their pattern, with their labels; poisoned ones stand out."""
+        batched = np.ndim(self.x) == 3
+        prompt = jax.tree.map(lambda leaf: np.asarray(leaf)[0], self) if batched else self.numpy()
+        pattern, outlier = (getattr(prompt.truth, name, None) for name in ("pattern", "outlier"))
+        last = len(prompt.x) - 1
+        row = [Token("query" if i == last else f"{i + 1}" if pattern is None else f"\u03bc{pattern[i] + 1}",
+                     "?" if i == last else _label(prompt.y[i]), None if pattern is None else int(pattern[i]),
+                     outlier is not None and bool(outlier[i])) for i in range(last + 1)]
+        of = f"the first of {len(self.x)} prompts; " if batched else ""
+        poisoned = "" if outlier is None else f"; {int(np.sum(outlier))} examples poisoned"
+        return tokens(row, f"{of}the query's label is {_label(prompt.label)}{poisoned}")
+
+
+def _label(value: Any) -> str:
+    """A label in a few characters."""
+    if np.ndim(value) == 0:
+        return f"{float(value):+.3g}"
+    return f"#{int(np.argmax(np.abs(value))) + 1}" if np.any(value) else "0"
 
 
 class Truth(NamedTuple):

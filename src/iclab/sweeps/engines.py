@@ -185,8 +185,8 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
     except Exception as error:  # each kind of address fails differently
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if _unauthenticated(error):
-            raise IclabError(f"address must be that of a Ray cluster which lets you in, got {address!r}, which asks for "
-                             f"another token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN ({first})") from None
+            raise IclabError(f"address must be that of a Ray cluster which lets you in, got {address!r}, which asks "
+                             f"for another token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN ({first})") from None
         raise IclabError(f"address must be that of a running Ray cluster, got {address!r} ({first})") from None
 
 

@@ -68,6 +68,10 @@ class TrialTable:
         """The measured quantities."""
         return [name for name in self.frame.columns if name not in (*self.axes, *BOOKKEEPING)]
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the frame."""
+        return self.frame._repr_html_()
+
     def pandas(self) -> Any:
         """The frame as a pandas data frame (pandas must be installed)."""
         try:

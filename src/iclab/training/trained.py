@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from iclab.core.html import chart, table
 from iclab.core.spec import lower
 from iclab.models import forward
 from iclab.training.losses import loss_function
@@ -81,6 +82,14 @@ class Trained:
         now, then = (np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
                      for params in (self.params, begin(self.run).params))
         return bool(np.abs(now - then).max() <= FLAT * np.abs(then).max())
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what was trained, how it ended, and the loss along the way."""
+        model, prompts = (type(part).__name__ for part in (self.run.model, self.run.prompts))
+        words = table(("model", "prompts", "seeds (start, data)", "steps", "last loss", "status"), [
+            (model, prompts, f"{self.run.init_seed}, {self.run.data_seed}", int(self.steps[-1]), f"{self.loss[-1]:.4g}",
+             self.status)])
+        return words + chart(self.steps, self.loss, "training loss by step")
 
     def predict(self, prompts: Any) -> np.ndarray:
         """Scores of a batch of prompts: a trained run is a predictor."""
