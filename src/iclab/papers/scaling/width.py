@@ -1,0 +1,58 @@
+"""Claim `scaling.width`: what changes as the one-layer Transformer gets wider.
+
+Rules, written before the judging run, from runs with search seeds. m neurons, steps by the theorem's law, ~ m^(2/3).
+The hinge loss on unseen tasks vanishes (exponent below 0, at most 0.001 at m 400), so do 1 - attention on the query's
+pattern (0.02) and 1 - the cosines of large neurons with the mean pattern and with +-q (0.005). The share of small
+neurons, those that pruning takes first, tends to a constant: the limit of its fit lies in [0.1, 0.5]. Equation 82: the
+iterations to a loss of 0.2 grow like m^(2/3), within 0.35.
+Cost: 40 trainings.
+"""
+
+from __future__ import annotations
+
+from iclab.lab.entries import Entry, Findings, Part, Size
+from iclab.lab.laboratory import Lab
+from iclab.papers.scaling import softmax
+from iclab.papers.scaling.limits import Along, pictured, tabulated, told
+from iclab.theory.icl import EXPONENTS
+
+LOSS, ATTENTION, PATTERN, LABEL, SMALL, STEPS = (
+    "hinge loss", "attention", "patterns of proposition 4.5", "labels of proposition 4.5", "small neurons",
+    "equation 82")
+SIZES = {
+    "tiny": Size(seeds=2, steps=60, prompts=200, widths=(50, 100)),
+    "quick": Size(seeds=4, steps=600, prompts=1_000, widths=(50, 200)),
+    "full": Size(seeds=8, steps=1_000, prompts=4_000, widths=(25, 50, 100, 200, 400)),
+}
+
+
+def run(lab: Lab) -> Findings:
+    """Measure every number at every width."""
+    widths = lab.size.widths
+    numbers = softmax.seen(lab, [softmax.a_run(lab.size.steps, neurons=2 * (m // 2)) for m in widths])
+    along = {LOSS: Along("hinge loss on unseen tasks", "m", widths, numbers.hinge),
+             ATTENTION: Along("1 - attention on the query's pattern", "m", widths, numbers.scattered),
+             PATTERN: Along("1 - cosine of large neurons with the mean pattern", "m", widths, numbers.pattern_angle),
+             LABEL: Along("1 - cosine of large neurons with +-q", "m", widths, numbers.label_angle),
+             SMALL: Along("share of small neurons", "m", widths, numbers.small, 0.01),
+             STEPS: Along("number of iterations to a loss of 0.2", "m", widths, numbers.iterations)}
+    return Findings(shown="Loss, attention, neurons and iterations against the number of neurons.", measured=along,
+                    numbers=told(along), tables=[tabulated("scaling.width", along)],
+                    plots=[pictured("scaling.width", "As the one-layer Transformer gets wider", along)])
+
+
+ENTRY = Entry(
+    "scaling.width", "As the number of neurons m grows",
+    "ours: what becomes of li2024icl, theorem 3.3, proposition 4.5, equation 82", run,
+    says="Do the properties of large neurons become exact in wide networks, and does the share of small ones last?",
+    sizes=SIZES, parts=(
+        Part("ours", LOSS, "The hinge loss on unseen tasks vanishes.", lambda numbers: numbers[LOSS].vanishes(0.001)),
+        Part("ours", ATTENTION, "All attention gathers on the query's pattern.",
+             lambda numbers: numbers[ATTENTION].vanishes(0.02)),
+        Part("ours", PATTERN, "Large neurons turn to the mean pattern.",
+             lambda numbers: numbers[PATTERN].vanishes(0.005)),
+        Part("ours", LABEL, "Large neurons turn to +-q.", lambda numbers: numbers[LABEL].vanishes(0.005)),
+        Part("ours", SMALL, "A constant share of the neurons stays small.",
+             lambda numbers: numbers[SMALL].settles(0.1, 0.5)),
+        Part("ours", STEPS, "Wider networks need more iterations, ~ m^(2/3).",
+             lambda numbers: numbers[STEPS].follows(EXPONENTS["m"]))))
