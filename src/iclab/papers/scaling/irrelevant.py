@@ -30,7 +30,7 @@ FLAT, STEEP, FRACTION = 0.1, -0.65, 0.7
 SIZES = {
     "tiny": Size(seeds=2, steps=60, prompts=200, mamba_steps=60, irrelevant=(10, 24)),
     "quick": Size(seeds=4, steps=200, prompts=1_000, mamba_steps=300, irrelevant=(10, 24)),
-    "full": Size(seeds=8, steps=1_000, prompts=10_000, mamba_steps=2_000, irrelevant=(6, 12, 24, 48, 96)),
+    "full": Size(seeds=8, steps=1_000, prompts=8_000, mamba_steps=1_000, irrelevant=(6, 12, 24, 48, 96)),
 }
 
 

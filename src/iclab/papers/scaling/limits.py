@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar, nnls
 from iclab.figures.plots import Curve, Panel, Plot, curve_figure
 from iclab.lab.claims import Check, between, short, worst
 from iclab.lab.entries import Table
-from iclab.lab.estimates import Mean, Power, power
+from iclab.lab.estimates import Estimate, Mean, Power, power
 from iclab.lab.powers import TOLERANCE, in_words
 
 HEADER = ("grows", "measured", "from", "to", "exponent", "tends to", "part")
@@ -128,6 +128,8 @@ class Along:
             return f"no trend, near {short(float(self.raised.mean()))}"
         if self.fit.power < 0 and low > 0:
             return "grows"
+        if abs(self.fit.power) < 1.01 * POWERS[0]:
+            return "not known: too slow"
         return "0" if least <= self.least else f"{short(self.limit.value)} [{short(least)}, {short(most)}]"
 
     def row(self, place: str) -> tuple[str, ...]:
@@ -158,9 +160,15 @@ class Along:
 
     def stays_below(self, allowed: float) -> Check:
         """It is small at every size."""
-        return worst(f"largest {self.what} ({{}})", [
-            (f"{self.axis} {value:.3g}", Mean(column))
-            for value, column in zip(self.values, np.asarray(self.measured, float).T, strict=True)], "<=", allowed)
+        return worst(f"largest {self.what} ({{}})", self._points(), "<=", allowed)
+
+    def stays_above(self, least: float) -> Check:
+        """It is not small at any size."""
+        return worst(f"least {self.what} ({{}})", self._points(), ">=", least)
+
+    def _points(self) -> list[tuple[str, Estimate]]:
+        return [(f"{self.axis} {value:.3g}", Mean(column))
+                for value, column in zip(self.values, np.asarray(self.measured, float).T, strict=True)]
 
     @property
     def _exponent_of(self) -> str:

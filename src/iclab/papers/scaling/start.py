@@ -34,6 +34,7 @@ from iclab.theory.mamba import ITERATION_EXPONENTS
 from iclab.training import Run
 
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer"}
+NAMED = {"mamba": "Mamba", "linear": "the linear Transformer"}
 AXES = {"linear": {"beta": (2.5, 4.0), "l_tr": (10, 40), "1 - p_a": (0.5, 0.9)},
         "mamba": {"beta": (2.5, 4.0), "1 - p_a": (0.4, 0.9)}}
 SOFTMAX, RATIO = "equation 83", 4 / 3
@@ -67,15 +68,15 @@ def counted(lab: Lab, runs: Sequence[Run]) -> Float[np.ndarray, "seeds runs"]:
 def of_gated(lab: Lab, member: str) -> Numbers:
     """Iterations of Mamba or the linear Transformer against 1 / delta, and the exponents of T at every delta."""
     deltas, steps, name = lab.size.deltas, lab.size.steps[member], NAMES[member]
-    inverse = [1 / delta for delta in deltas]
-    numbers = {f"{name}, logarithm": Along(f"iterations of the {name}".replace("the Mamba", "Mamba"), "1 / delta",
-                                           inverse, counted(lab, [a_run(member, delta, steps) for delta in deltas]))}
+    logs = [float(-np.log(delta)) for delta in deltas]
+    numbers = {f"{name}, logarithm": Along(f"iterations of {NAMED[member]}", "log(1 / delta)", logs,
+                                           counted(lab, [a_run(member, delta, steps) for delta in deltas]))}
     for axis, (low, high) in AXES[member].items():
         at_low, at_high = (counted(lab, [a_run(member, delta, longest(member, steps, axis, value), axis, value)
                                          for delta in deltas]) for value in (low, high))
         slopes = -np.log(at_high / at_low) / np.log(high / low)
-        numbers[f"{name}, {axis}"] = Along(f"-exponent of {axis} in the iterations of the {name}".replace(
-            "the Mamba", "Mamba"), "log(1 / delta)", np.log(inverse).tolist(), slopes)
+        numbers[f"{name}, {axis}"] = Along(f"-exponent of {axis} in the iterations of {NAMED[member]}",
+                                          "log(1 / delta)", logs, slopes)
     return numbers
 
 
@@ -96,8 +97,8 @@ def logarithmic(place: str) -> Checks:
     """The slope against the logarithm is the same at both ends."""
     def checks(numbers: Numbers) -> list[Check]:
         of = numbers[place]
-        slopes = np.diff(of.measured, axis=1) / np.diff(np.log(of.values))
-        return between(f"slope of {of.what} against log(1 / delta), last over first",
+        slopes = np.diff(of.measured, axis=1) / np.diff(of.values)
+        return between(f"slope of {of.what} against {of.axis}, last over first",
                        Mean(slopes[:, -1] / slopes[:, 0]), 1 / RATIO, RATIO)
     return checks
 
