@@ -50,8 +50,9 @@ def chosen_entries(ids: Sequence[str]) -> list[Entry]:
             chosen += of_paper
             continue
         if name not in known and not name.endswith(".py"):
-            raise IclabError(f"id must be one of {', '.join(known)}, a paper's key, or a Python file with an ENTRY, got "
-                             f"{name!r}")
+            papers_known = ", ".join(dict.fromkeys(entry.paper for entry in entries.values()))
+            raise IclabError(f"id must be one of {', '.join(known)}, one of {papers_known}, or a Python file with an "
+                             f"ENTRY, got {name!r}")
         entry = known[name] if name in known else own_entry(name)
         if any(entry.id == other.id and entry.path != other.path for other in (*known.values(), *chosen)):
             raise IclabError(f"{name}: id of the entry must be new, got {entry.id!r}, which another entry has")

@@ -3,9 +3,10 @@
 Rules, written before the judging run, from runs with search seeds. M1 6; d grows with M2. The papers' iterations and
 losses are free of M2: along it the hinge loss of the one-layer Transformer on unseen tasks, 1 - its attention on the
 query's pattern, and the error of Mamba under attack (outlier fraction 0.7, flip, three times the training scale) do
-not change, by an exponent within 0.1 of 0, and stay small at every M2 (at most 0.01, 0.05 and 0.05). Proposition 4.5 (21): 1 - the cosine of large neurons with the mean pattern
-falls like M2^-1 or faster (exponent at most -0.65). That M2 is at most of order M1 is a premise of the paper, which a
-growing M2 leaves; the part asks whether the order says anything beyond it.
+not change, by an exponent within 0.1 of 0, and stay small at every M2 (at most 0.01, 0.05 and 0.05). Proposition 4.5
+(21): 1 - the cosine of large neurons with the mean pattern falls like M2^-1 or faster (exponent at most -0.65). That M2
+is at most of order M1 is a premise of the paper, which a growing M2 leaves; the part asks whether the order says
+anything beyond it.
 Searched on other seeds: that angle grows, with an exponent of about 0.8.
 Cost: 80 trainings.
 """
@@ -21,7 +22,7 @@ from iclab.lab.entries import Entry, Findings, Part, Size
 from iclab.lab.laboratory import Lab
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.papers.scaling import softmax
-from iclab.papers.scaling.limits import Along, Numbers, pictured, tabulated, told
+from iclab.papers.scaling.limits import OPEN, Along, Numbers, pictured, tabulated, told
 from iclab.training import Run
 
 LOSS, ATTENTION, NEURONS, ATTACK = ("softmax, hinge loss", "softmax, attention",
@@ -73,10 +74,27 @@ ENTRY = Entry(
     "ours: what becomes of li2024icl, theorem 3.3, proposition 4.5, and li2025mamba, theorem 2", run,
     says="Do irrelevant patterns matter, once there are many of them?", sizes=SIZES, parts=(
         Part("ours", LOSS, "The hinge loss on unseen tasks does not depend on M2.",
-             lambda numbers: [*numbers[LOSS].follows(0.0, FLAT), numbers[LOSS].stays_below(0.01)]),
+             lambda numbers: [*numbers[LOSS].follows(0.0, FLAT), numbers[LOSS].stays_below(0.01)],
+             replies={
+                 "holds": "The premise that M2 is at most of order M1 is not needed for the loss.",
+                 "fails": "The paper asks for M2 of order M1 at most, and so many irrelevant patterns are outside.",
+                 "inconclusive": OPEN}),
         Part("ours", ATTENTION, "Nor does the attention on the query's pattern.",
-             lambda numbers: [*numbers[ATTENTION].follows(0.0, FLAT), numbers[ATTENTION].stays_below(0.05)]),
+             lambda numbers: [*numbers[ATTENTION].follows(0.0, FLAT), numbers[ATTENTION].stays_below(0.05)],
+             replies={
+                 "holds": "Nor is that premise needed for attention.",
+                 "fails": "The paper asks for M2 of order M1 at most, and so many irrelevant patterns are outside.",
+                 "inconclusive": OPEN}),
         Part("ours", NEURONS, "The more irrelevant patterns, the closer large neurons are to the mean pattern.",
-             lambda numbers: [numbers[NEURONS].falls(STEEP)]),
+             lambda numbers: [numbers[NEURONS].falls(STEEP)],
+             replies={
+                 "holds": "The order 1 / M2 says more than that M2 may be as large as M1.",
+                 "fails": "With M1 fixed, M2 soon leaves the premise M2 <= O(M1); within it the order 1 / M2 is no "
+                          "smaller than 1 / M1.",
+                 "inconclusive": OPEN}),
         Part("ours", ATTACK, "Mamba's error under attack does not depend on M2.",
-             lambda numbers: [*numbers[ATTACK].follows(0.0, FLAT), numbers[ATTACK].stays_below(0.05)])))
+             lambda numbers: [*numbers[ATTACK].follows(0.0, FLAT), numbers[ATTACK].stays_below(0.05)],
+             replies={
+                 "holds": "Theorem 2 has no M2, and none is needed.",
+                 "fails": "Theorem 2 has no M2, so that something else must depend on it.",
+                 "inconclusive": OPEN})))

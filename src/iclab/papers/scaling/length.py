@@ -6,8 +6,9 @@ to p_a l_tr / l_ts = 0.4, theorem 4 (c) up to 1/2. Beyond its bound, at fraction
 vanishes (exponent below 0, at most 0.01 at l 160); at 0.9 it does not (the same rule). The fraction at which its error
 reaches 0.05 tends to a constant between p_a and 1: the limit lies in [0.5, 0.95]. The linear Transformer's tends to
 1/2, as fast as theorem 4 (d) says: with f that fraction, (1/2 - f)^2 / f falls like l^-1, within 0.35. One-layer
-Transformer, decisive fraction 0.6: the hinge loss on unseen tasks vanishes (0.001). Chain of thought, tau 0.5, rho
-0.8: its error vanishes (0.005), and so does that of the answer given at once (0.005).
+Transformer, decisive fraction 0.6: the hinge loss on unseen tasks vanishes (0.001). Chain of thought, alpha' 0.8,
+tau 0.5, rho 0.8: its error vanishes (0.005). Shown but not judged: that of the answer given at once, which at this
+alpha' an untrained model gives almost as well.
 Searched on other seeds: at fraction 0.8 Mamba's excess stays near 0.05 at every length.
 Cost: 160 trainings.
 """
@@ -26,7 +27,7 @@ from iclab.papers.cot.settings import a_run as chain_run
 from iclab.papers.cot.settings import default_test
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.papers.scaling import softmax
-from iclab.papers.scaling.limits import Along, Numbers, pictured, tabulated, told
+from iclab.papers.scaling.limits import OPEN, Along, Numbers, pictured, tabulated, told
 from iclab.probes import information_floor
 from iclab.probes.chains import Asked, ChainErrors, all_chain_errors
 from iclab.prompts import Classification
@@ -36,7 +37,7 @@ INSIDE, BEYOND, TOLERATED, HALF = ("Mamba beyond its bound, 0.7", "Mamba beyond 
                                    "Mamba's largest fraction", "linear Transformer near 1/2")
 LOSS, CHAIN, ANSWER = "softmax, hinge loss", "chain of thought", "answer given at once"
 P_A, REACHED = 0.4, 0.05
-FRACTIONS = {"mamba": (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9),
+FRACTIONS = {"mamba": (0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9),
              "linear": (0.1, 0.15, 0.2, 0.25, 0.3, 0.34, 0.37, 0.4, 0.42, 0.44, 0.46)}
 SIZES = {
     "tiny": Size(seeds=2, steps=60, prompts=200, mamba_steps=100, chain_steps=50, lengths=(10, 20),
@@ -119,16 +120,39 @@ ENTRY = Entry(
     "ours: what becomes of li2025mamba, theorems 2 (c), 4 (c), (d), li2024icl, theorem 3.3, and li2024cot, theorems 2, "
     "3", run, says="Which errors do longer prompts remove?", sizes=SIZES, parts=(
         Part("ours", INSIDE, "Beyond p_a l_tr / l_ts, at outlier fraction 0.7, Mamba's excess error vanishes.",
-             lambda numbers: numbers[INSIDE].vanishes(0.01)),
+             lambda numbers: numbers[INSIDE].vanishes(0.01),
+             replies={
+                 "holds": "Theorem 2 (c) is sufficient: with long prompts Mamba withstands more outliers than it "
+                          "promises.",
+                 "fails": "Theorem 2 (c) promises nothing beyond p_a.",
+                 "inconclusive": OPEN}),
         Part("ours", BEYOND, "At outlier fraction 0.9 it vanishes too.",
-             lambda numbers: numbers[BEYOND].vanishes(0.01)),
+             lambda numbers: numbers[BEYOND].vanishes(0.01),
+             replies={
+                 "holds": "Long prompts cure any outlier fraction below 1.",
+                 "fails": "No theorem promises it: the fraction is beyond min(1, p_a l_tr / l_ts) at every length.",
+                 "inconclusive": OPEN}),
         Part("ours", TOLERATED, "The fraction that Mamba tolerates tends to a constant above p_a and below 1.",
-             lambda numbers: numbers[TOLERATED].settles(0.5, 0.95)),
+             lambda numbers: numbers[TOLERATED].settles(0.5, 0.95),
+             replies={
+                 "holds": "The true threshold in long prompts is a constant, larger than the p_a of theorem 2 (c).",
+                 "fails": "The fraction tolerated in long prompts is that of theorem 2 (c), or near 1.",
+                 "inconclusive": OPEN}),
         Part("ours", HALF, "The fraction that the linear Transformer tolerates tends to 1/2 like theorem 4 (d) says: "
-             "(1/2 - f)^2 / f ~ 1 / l.", lambda numbers: numbers[HALF].follows(-1.0)),
+             "(1/2 - f)^2 / f ~ 1 / l.", lambda numbers: numbers[HALF].follows(-1.0),
+             replies={
+                 "holds": "Theorem 4 (d) gives the rate.",
+                 "fails": "Theorem 4 (d) is a sufficient length, which may be more than is needed.",
+                 "inconclusive": OPEN}),
         Part("ours", LOSS, "The hinge loss of the one-layer Transformer on unseen tasks vanishes.",
-             lambda numbers: numbers[LOSS].vanishes(0.001)),
+             lambda numbers: numbers[LOSS].vanishes(0.001),
+             replies={
+                 "holds": "Longer prompts show every pattern of the task, as condition (iii) of theorem 3.3 asks.",
+                 "fails": "Beyond the length that theorem 3.3 (iii) asks for nothing is promised.",
+                 "inconclusive": OPEN}),
         Part("ours", CHAIN, "The error of a chain of thought vanishes.",
-             lambda numbers: numbers[CHAIN].vanishes(0.005)),
-        Part("ours", ANSWER, "So does that of the answer given at once.",
-             lambda numbers: numbers[ANSWER].vanishes(0.005))))
+             lambda numbers: numbers[CHAIN].vanishes(0.005),
+             replies={
+                 "holds": "With enough examples the errors of single examples are outvoted, as theorem 2 says.",
+                 "fails": "Theorem 2 asks for more examples than these.",
+                 "inconclusive": OPEN})))

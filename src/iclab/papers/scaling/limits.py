@@ -5,8 +5,8 @@ The exponent is the slope of log y on log x, one per seed. The limit is the c of
     y = c + a x^-b,   c >= 0, 1/4 <= |b| <= 4,
 
 fitted to the mean over seeds so that relative residuals are least; with b < 0 the number grows without limit. The
-interval of c is Student's, of the jackknife's pseudo-values: n c - (n - 1) c_i for the fit without seed i. Five points
-and three parameters: a limit is a reading of these sizes, not a proof.
+interval of c is Student's, with the spread of the jackknife's pseudo-values, n c - (n - 1) c_i for the fit without seed
+i, around c. Five points and three parameters: a limit is a reading of these sizes, not a proof.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ from iclab.lab.claims import Check, between, short, worst
 from iclab.lab.entries import Table
 from iclab.lab.estimates import Estimate, Mean, Power, power
 from iclab.lab.powers import TOLERANCE, in_words
+from iclab.probes.error_rate import seed_interval
 
 HEADER = ("grows", "measured", "from", "to", "exponent", "tends to", "part")
 """Columns of every table of limits, by which the report finds them."""
 POWERS = (0.25, 4.0)
+OPEN = "The interval over seeds contains the threshold; more seeds or sizes would decide."
+"""What is said of a part that stays inconclusive for no other reason."""
 FEWEST = 4
 """Points with which three parameters are fitted."""
 
@@ -77,6 +80,34 @@ def fit(x: Sequence[float], y: Float[np.ndarray, " points"], signs: Sequence[int
 
 
 @dataclass(frozen=True, eq=False)
+class Limit:
+    """The constant of a fit, with the jackknife's pseudo-values; an estimate."""
+
+    value: float
+    pseudo: Float[np.ndarray, " seeds"]
+    kind: str = "mean"
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds."""
+        return len(self.pseudo)
+
+    @property
+    def detail(self) -> dict[str, float]:
+        """Nothing else."""
+        return {}
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Student's, around the constant of the fit to all seeds."""
+        mean, low, high = seed_interval(self.pseudo, level)
+        return self.value + low - mean, self.value + high - mean
+
+    def less(self, times: float, other: Limit) -> Limit:
+        """This limit less so many times another one over the same seeds."""
+        return Limit(self.value - times * other.value, self.pseudo - times * other.pseudo)
+
+
+@dataclass(frozen=True, eq=False)
 class Along:
     """A number measured along one axis, from the smallest size to the largest."""
 
@@ -105,12 +136,12 @@ class Along:
         return fit(self.values, self.raised.mean(axis=0))
 
     @cached_property
-    def limit(self) -> Mean:
-        """The constant of the fit, as the jackknife's pseudo-values; where the number grows, that of its start."""
+    def limit(self) -> Limit:
+        """The constant of the fit; where the number grows, that of its start."""
         seeds, signs = len(self.raised), (1 if self.fit.power > 0 else -1,)
         without = [fit(self.values, np.delete(self.raised, i, axis=0).mean(axis=0), signs).constant
                    for i in range(seeds)]
-        return Mean(seeds * self.fit.constant - (seeds - 1) * np.array(without))
+        return Limit(self.fit.constant, seeds * self.fit.constant - (seeds - 1) * np.array(without))
 
     @property
     def last(self) -> Mean:
@@ -136,7 +167,8 @@ class Along:
         """A row under `HEADER`, with the part that judges it."""
         means = np.asarray(self.measured, float).mean(axis=0)
         first, last = (f"{short(float(means[i]))} at {self.values[i]:.3g}" for i in (0, -1))
-        return self.axis, self.what, first, last, in_words(self.exponent), self.tends, place
+        exponent = in_words(self.exponent) if np.isfinite(self.exponent.value) else "not known"
+        return self.axis, self.what, first, last, exponent, self.tends, place
 
     def vanishes(self, allowed: float) -> list[Check]:
         """It falls, and is small at the largest size."""
@@ -146,9 +178,9 @@ class Along:
         """Its exponent is below 0, or at most `most`."""
         return Check(self._exponent_of, self.exponent, "<" if most == 0 else "<=", most)
 
-    def rises(self) -> Check:
-        """Its exponent is above 0."""
-        return Check(self._exponent_of, self.exponent, ">", 0.0)
+    def falls_at_most(self, slowly: float) -> Check:
+        """Its exponent is not below `-slowly`."""
+        return Check(self._exponent_of, self.exponent, ">=", -slowly)
 
     def follows(self, theory: float, tolerance: float = TOLERANCE) -> list[Check]:
         """Its exponent is that of a law."""
@@ -174,9 +206,9 @@ class Along:
     def _exponent_of(self) -> str:
         return f"exponent of {self.axis} in {self.what}"
 
-    def panel(self) -> Panel:
+    def panel(self, title: str) -> Panel:
         """The numbers, with the fit."""
-        return Panel(self.what, list(self.values), [Curve("measured", self.raised)],
+        return Panel(title, list(self.values), [Curve("measured", self.raised)],
                      lines=[("fit", self.fit.at(self.values))] if np.isfinite(self.fit.constant) else [],
                      x_label=self.axis)
 
@@ -187,8 +219,9 @@ Numbers = dict[str, Along]
 
 def pictured(name: str, title: str, numbers: Numbers) -> Plot:
     """All numbers of an entry, each with its fit, on logarithmic axes."""
-    return curve_figure(name, title, "Each number along its axis; dashed: the fitted constant plus a power.",
-                        [along.panel() for along in numbers.values()], "", "", log_x=True, log_y=True, share_y=False)
+    panels = [along.panel(place) for place, along in numbers.items()]
+    return curve_figure(name, title, "Each number along its axis; dashed: the fitted constant plus a power.", panels,
+                        "", "", log_x=True, log_y=True, share_y=False)
 
 
 def tabulated(name: str, numbers: Numbers) -> Table:
@@ -198,5 +231,6 @@ def tabulated(name: str, numbers: Numbers) -> Table:
 
 def told(numbers: Numbers) -> str:
     """All numbers in words."""
-    return " ".join(f"{along.what[:1].upper()}{along.what[1:]}: {row[2]}, {row[3]} ({along.axis}), exponent {row[4]}, tends to: {row[5]}."
-                    for place, along in numbers.items() for row in [along.row(place)])
+    rows = [along.row(place) for place, along in numbers.items()]
+    return " ".join(f"{what[:1].upper()}{what[1:]}: {first}, {last} ({axis}), exponent {exponent}, tends to: {tends}."
+                    for axis, what, first, last, exponent, tends, _ in rows)
