@@ -117,7 +117,7 @@ SOUND = {
         width.LOSS: FALLING, width.ATTENTION: FALLING, width.PATTERN: FALLING, width.LABEL: FALLING,
         width.SMALL: lambda x: 0.2 + 0 * x, width.STEPS: lambda x: 10 * x**(2 / 3)},
     "scaling.length": {
-        length.INSIDE: FALLING, length.BEYOND: FALLING, length.TOLERATED: lambda x: 0.8 - 1 / x, length.HALF: FALLING,
+        length.INSIDE: FALLING, length.BEYOND: FALLING, length.TOLERATED: lambda x: 0.8 + 0 * x, length.HALF: FALLING,
         length.LOSS: FALLING, length.CHAIN: FALLING},
 }
 BROKEN = {patterns.PRODUCT: lambda x: 0.01 * x**2, width.SMALL: lambda x: 0.001 + 0 * x,

@@ -172,7 +172,11 @@ class Along:
 
     def vanishes(self, allowed: float) -> list[Check]:
         """It falls, and is small at the largest size."""
-        return [self.falls(), Check(f"{self.what} at {self.axis} {self.values[-1]:.3g}", self.last, "<=", allowed)]
+        return [self.falls(), self.ends(allowed)]
+
+    def ends(self, allowed: float) -> Check:
+        """It is small at the largest size."""
+        return Check(f"{self.what} at {self.axis} {self.values[-1]:.3g}", self.last, "<=", allowed)
 
     def falls(self, most: float = 0.0) -> Check:
         """Its exponent is below 0, or at most `most`."""
