@@ -22,8 +22,8 @@ SEEDS, X = 8, (6.0, 9.0, 13.0, 20.0, 40.0)
 NOISE = 1 + 0.01 * np.random.default_rng(0).standard_normal((SEEDS, len(X)))
 FEW = {
     "scaling.patterns": Size(seeds=4, steps=60, prompts=500, few=(4, 5, 6, 7), many=(4, 5, 6, 7), mamba=(6, 8, 10, 12),
-                             steps_per_pattern=10, products=(6, 7, 8, 9), width=20, product_steps=10),
-    "scaling.irrelevant": Size(seeds=4, steps=60, prompts=500, mamba_steps=10, irrelevant=(6, 8, 10, 12)),
+                             steps_per_pattern=10, products=(6, 7, 8, 9), width=20, product_steps=10, room=0),
+    "scaling.irrelevant": Size(seeds=4, steps=60, prompts=500, mamba_steps=10, irrelevant=(6, 8, 10, 12), room=0),
     "scaling.width": Size(seeds=4, steps=60, prompts=500, widths=(20, 30, 40, 60)),
     "scaling.batch": Size(seeds=4, steps=10, prompts=500, batches=(32, 64, 128, 256)),
     "scaling.length": Size(seeds=4, steps=60, prompts=500, mamba_steps=10, chain_steps=10, lengths=(10, 14, 20, 28),

@@ -29,9 +29,9 @@ LOSS, ATTENTION, NEURONS, ATTACK = ("softmax, hinge loss", "softmax, attention",
                                     "softmax, patterns of proposition 4.5", "Mamba under attack")
 FLAT, STEEP, FRACTION = 0.1, -0.65, 0.7
 SIZES = {
-    "tiny": Size(seeds=2, steps=60, prompts=200, mamba_steps=60, irrelevant=(10, 24)),
-    "quick": Size(seeds=4, steps=200, prompts=1_000, mamba_steps=300, irrelevant=(10, 24)),
-    "full": Size(seeds=8, steps=1_000, prompts=8_000, mamba_steps=1_000, irrelevant=(6, 12, 24, 48, 96)),
+    "tiny": Size(seeds=2, steps=60, prompts=200, mamba_steps=60, room=30, irrelevant=(10, 20)),
+    "quick": Size(seeds=4, steps=200, prompts=1_000, mamba_steps=300, room=30, irrelevant=(10, 20)),
+    "full": Size(seeds=8, steps=1_000, prompts=8_000, mamba_steps=1_000, room=0, irrelevant=(6, 12, 24, 48, 96)),
 }
 
 
@@ -54,7 +54,8 @@ def of_mamba(lab: Lab, irrelevant: Sequence[int]) -> Numbers:
 
 def of_softmax(lab: Lab, irrelevant: Sequence[int]) -> Numbers:
     """Loss, attention and neurons of the one-layer Transformer."""
-    numbers = softmax.seen(lab, [softmax.a_run(lab.size.steps, irrelevant_patterns=M2) for M2 in irrelevant])
+    numbers = softmax.seen(lab, [softmax.a_run(lab.size.steps, room=lab.size.room, irrelevant_patterns=M2)
+                                 for M2 in irrelevant])
     return {LOSS: Along("hinge loss on unseen tasks", "M2", irrelevant, numbers.hinge),
             ATTENTION: Along("1 - attention on the query's pattern", "M2", irrelevant, numbers.scattered),
             NEURONS: Along("1 - cosine of large neurons with the mean pattern", "M2", irrelevant,

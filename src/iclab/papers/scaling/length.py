@@ -3,12 +3,12 @@
 Rules, written before the judging run, from runs with search seeds. l_ts = l_tr = l. Mamba and the linear Transformer
 are trained at p_a 0.4 and attacked by flip, three times the training scale. Theorem 2 (c) covers outlier fractions up
 to p_a l_tr / l_ts = 0.4, theorem 4 (c) up to 1/2. Beyond its bound, at fraction 0.7, Mamba's excess over the floor
-vanishes (exponent below 0, at most 0.01 at l 160); at 0.9 it does not (the same rule). The fraction at which its error
-reaches 0.05 stays between p_a and 1: an exponent within 0.1 of 0, and in [0.5, 0.95] at l 160. The linear Transformer's nears
-1/2, as fast as theorem 4 (d) says: with f that fraction, (1/2 - f)^2 / f falls like l^-1, within 0.35. One-layer
-Transformer, decisive fraction 0.6: the hinge loss on unseen tasks vanishes (0.001). Chain of thought, alpha' 0.8,
-tau 0.5, rho 0.8: its error vanishes (0.005). Shown but not judged: that of the answer given at once, which at this
-alpha' an untrained model gives almost as well.
+vanishes (exponent below 0, at most 0.01 at l 160); the same is asked at 0.9. The fraction at which its error reaches
+0.05 stays between p_a and 1: an exponent within 0.1 of 0, and in [0.5, 0.95] at l 160. That of the linear Transformer
+nears 1/2 as theorem 4 (d) says: with f that fraction, (1/2 - f)^2 / f falls like l^-1, within 0.35. One-layer
+Transformer, decisive fraction 0.6: the hinge loss on unseen tasks vanishes (0.001). Chain of thought, alpha' 0.8, tau
+0.5, rho 0.8: its error vanishes (0.005). Shown but not judged: that of the answer given at once, which at this alpha'
+an untrained model gives almost as well.
 Searched on other seeds: at fraction 0.8 Mamba's excess stays near 0.05 at every length.
 Settled after a look: the first rule for that fraction asked for the limit of its fit to lie in [0.5, 0.95]; base seeds
 0 and 1 gave different verdicts.

@@ -39,15 +39,16 @@ GATHERS, RATE, WIDE, LABEL, PATTERN, LOSS = (
 STEEP = -0.65
 """At most the exponent of what falls like 1 / M1, within the usual tolerance of 0.35."""
 SIZES = {
-    "tiny": Size(seeds=2, steps=60, prompts=200, few=(6, 8), many=(6, 8), mamba=(6, 8), steps_per_pattern=10,
+    "tiny": Size(seeds=2, steps=60, prompts=200, few=(6, 8), many=(6, 8), mamba=(6, 8), steps_per_pattern=10, room=30,
                  products=(6, 8), width=20, product_steps=600),
-    "quick": Size(seeds=4, steps=200, prompts=1_000, few=(6, 10), many=(6, 10), mamba=(6, 12), steps_per_pattern=40,
-                  products=(6, 12), width=100, product_steps=2_000),
+    "quick": Size(seeds=4, steps=200, prompts=1_000, few=(6, 10), many=(6, 12), mamba=(6, 12), steps_per_pattern=40,
+                  room=30, products=(6, 12), width=100, product_steps=2_000),
     "full": Size(seeds=8, steps=1_000, prompts=4_000, few=(6, 8, 10, 13, 16), many=(6, 9, 13, 20, 40),
-                 mamba=(6, 9, 13, 20, 40), steps_per_pattern=60, products=(6, 9, 12, 20, 40), width=60,
+                 mamba=(6, 9, 13, 20, 40), steps_per_pattern=60, room=0, products=(6, 9, 12, 20, 40), width=60,
                  product_steps=4_000),
 }
-"""`few` and `many` are M1 with m ~ M1^2 and with m ~ M1, from `width` at M1 6; `products` those of the outliers."""
+"""`few` and `many` are M1 with m ~ M1^2 and with m ~ M1, from `width` at M1 6; `products` those of the outliers; `room`
+is the least dimension of the space."""
 
 
 def mamba_run(M1: int, steps_per_pattern: int) -> Run:
@@ -62,10 +63,10 @@ def clean_test(run: Run, tasks: str | tuple[tuple[int, int], ...] = "all") -> Cl
     return replace(run.prompts, outlier_fraction=0.0, irrelevant_scale=1.2, tasks=tasks)
 
 
-def softmax_run(M1: int, steps: int, width: int, power: int) -> Run:
+def softmax_run(M1: int, size: Size, power: int) -> Run:
     """The one-layer Transformer with M2 = M1 and m = width (M1 / 6)^power."""
-    return softmax.a_run(steps, neurons=2 * round(width * (M1 / 6) ** power / 2), relevant_patterns=M1,
-                         irrelevant_patterns=M1)
+    return softmax.a_run(size.steps, neurons=2 * round(size.width * (M1 / 6) ** power / 2), room=size.room,
+                         relevant_patterns=M1, irrelevant_patterns=M1)
 
 
 def of_mamba(lab: Lab, patterns: Sequence[int]) -> Numbers:
@@ -93,8 +94,8 @@ def of_outliers(lab: Lab, patterns: Sequence[int]) -> Numbers:
 def of_softmax(lab: Lab) -> Numbers:
     """What is measured of the one-layer Transformer, at either width."""
     size = lab.size
-    square = softmax.seen(lab, [softmax_run(M1, size.steps, size.width, 2) for M1 in size.few])
-    linear = softmax.seen(lab, [softmax_run(M1, size.steps, size.width, 1) for M1 in size.many])
+    square = softmax.seen(lab, [softmax_run(M1, size, 2) for M1 in size.few])
+    linear = softmax.seen(lab, [softmax_run(M1, size, 1) for M1 in size.many])
     return {GATHERS: Along("1 - attention on the query's pattern, m ~ M1^2", "M1", size.few, square.scattered),
             LABEL: Along("1 - cosine of large neurons with +-q, m ~ M1^2", "M1", size.few, square.label_angle),
             PATTERN: Along("1 - cosine of large neurons with the mean pattern, m ~ M1^2", "M1", size.few,

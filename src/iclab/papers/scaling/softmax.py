@@ -43,15 +43,18 @@ class Seen(NamedTuple):
     """Steps to a training loss of 0.2."""
 
 
-def a_run(steps: int = STEPS, *, neurons: int = 100, length: int = 20, decisive: float = DECISIVE, **prompts: Any
-          ) -> Run:
-    """The usual run with other sizes, its steps by the theorem's law: `steps` are those of the usual sizes."""
+def a_run(steps: int = STEPS, *, neurons: int = 100, length: int = 20, decisive: float = DECISIVE, room: int = 0,
+          **prompts: Any) -> Run:
+    """The usual run with other sizes, its steps by the theorem's law: `steps` are those of the usual sizes.
+
+    The space is as large as the patterns ask for, and at least `room`: equal spaces share a compiled program.
+    """
     changes = prompts | {"prompt_length": length}
     relevant = changes.get("relevant_patterns", USUAL.prompts.relevant_patterns)
     irrelevant = changes.get("irrelevant_patterns", USUAL.prompts.irrelevant_patterns)
     base = one_layer_run(decisive, steps)
     run = replace(base, model=replace(base.model, neurons=neurons),
-                  prompts=replace(base.prompts, dimension=relevant + irrelevant, **changes))
+                  prompts=replace(base.prompts, dimension=max(relevant + irrelevant, room), **changes))
     longer = ITERATIONS.order(run, None) / ITERATIONS.order(base, None)
     every = min(base.training.record_every, max(steps // 20, 1))
     return replace(run, training=replace(run.training, steps=every * max(round(longer * steps / every), 1),
