@@ -38,6 +38,7 @@ def of_entries(finished: Sequence[Finished]) -> list[Growth]:
 
 
 def _row(item: Finished, row: tuple[Any, ...]) -> Grown:
-    *cells, place = (str(cell) for cell in row)
+    grows, measured, first, last, exponent, tends, place = (str(cell) for cell in row)
     parts = item.outcome.claim.parts if item.outcome.claim else []
-    return Grown(*cells, next((part for part in parts if part.place == place), None))
+    judging = next((part for part in parts if part.place == place), None)
+    return Grown(grows, measured, first, last, exponent, tends, judging)

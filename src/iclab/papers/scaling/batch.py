@@ -76,7 +76,7 @@ def run(lab: Lab) -> Findings:
                                np.stack(losses, axis=1), 1e-6)
     return Findings(shown="Hinge loss after a fixed number of steps, against the batch.", measured=numbers,
                     numbers=told(numbers), tables=[tabulated("scaling.batch", numbers)],
-                    plots=[pictured("scaling.batch", "As the batch grows", numbers)])
+                    plots=pictured("scaling.batch", "As the batch grows", numbers))
 
 
 ENTRY = Entry(

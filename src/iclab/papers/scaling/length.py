@@ -121,7 +121,7 @@ def run(lab: Lab) -> Findings:
     return Findings(shown="Errors under attack, the largest outlier fractions, losses and errors of chains against the "
                           "length of prompts.", measured=numbers, numbers=told(numbers),
                     tables=[tabulated("scaling.length", numbers)],
-                    plots=[pictured("scaling.length", "As prompts grow", numbers)])
+                    plots=pictured("scaling.length", "As prompts grow", numbers))
 
 
 ENTRY = Entry(

@@ -221,11 +221,11 @@ Numbers = dict[str, Along]
 """By the place of the part that judges them."""
 
 
-def pictured(name: str, title: str, numbers: Numbers) -> Plot:
-    """All numbers of an entry, each with its fit, on logarithmic axes."""
-    panels = [along.panel(place) for place, along in numbers.items()]
-    return curve_figure(name, title, "Each number along its axis; dashed: the fitted constant plus a power.", panels,
-                        "", "", log_x=True, log_y=True, share_y=False)
+def pictured(name: str, title: str, numbers: Numbers) -> list[Plot]:
+    """All numbers of an entry that have enough points for a fit, on logarithmic axes; no picture if none has."""
+    panels = [along.panel(place) for place, along in numbers.items() if len(along.values) >= FEWEST]
+    return [curve_figure(name, title, "Each number along its axis; dashed: the fitted constant plus a power.", panels,
+                         "", "", log_x=True, log_y=True, share_y=False)] if panels else []
 
 
 def tabulated(name: str, numbers: Numbers) -> Table:

@@ -109,7 +109,7 @@ def run(lab: Lab) -> Findings:
     numbers = of_mamba(lab, lab.size.mamba) | of_outliers(lab, lab.size.products) | of_softmax(lab)
     return Findings(shown="Errors, losses, attention and neurons against the number of relevant patterns.",
                     measured=numbers, numbers=told(numbers), tables=[tabulated("scaling.patterns", numbers)],
-                    plots=[pictured("scaling.patterns", "As the number of relevant patterns grows", numbers)])
+                    plots=pictured("scaling.patterns", "As the number of relevant patterns grows", numbers))
 
 
 ENTRY = Entry(

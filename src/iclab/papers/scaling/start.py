@@ -42,11 +42,11 @@ SOFTMAX, RATIO = "equation 83", 4 / 3
 FASTER, EVERY = {"mamba": 4.0, "linear": 2.0}, {"mamba": 5, "linear": 2}
 """How many times the step size of `mamba.iterations`, and how often losses are recorded."""
 SIZES = {
-    "tiny": Size(seeds=2, prompts=100, steps={"mamba": 100, "linear": 50}, deltas=(0.1, 0.05, 0.025),
+    "tiny": Size(seeds=2, prompts=100, gated_steps={"mamba": 100, "linear": 50}, deltas=(0.1, 0.05, 0.025),
                  softmax_deltas=(0.2, 0.1)),
-    "quick": Size(seeds=4, prompts=100, steps={"mamba": 300, "linear": 150}, deltas=(0.06, 0.02, 0.006),
+    "quick": Size(seeds=2, prompts=100, gated_steps={"mamba": 300, "linear": 150}, deltas=(0.06, 0.02, 0.006),
                   softmax_deltas=(0.1, 0.05)),
-    "full": Size(seeds=8, prompts=100, steps={"mamba": 600, "linear": 350},
+    "full": Size(seeds=8, prompts=100, gated_steps={"mamba": 600, "linear": 350},
                  deltas=(0.06, 0.02, 0.006, 0.002, 0.0006), softmax_deltas=(0.1, 0.05, 0.025, 0.0125, 0.00625)),
 }
 
@@ -68,7 +68,7 @@ def counted(lab: Lab, runs: Sequence[Run]) -> Float[np.ndarray, "seeds runs"]:
 
 def of_gated(lab: Lab, member: str) -> Numbers:
     """Iterations of Mamba or the linear Transformer against 1 / delta, and the exponents of T at every delta."""
-    deltas, steps, name = lab.size.deltas, lab.size.steps[member], NAMES[member]
+    deltas, steps, name = lab.size.deltas, lab.size.gated_steps[member], NAMES[member]
     logs = [float(-np.log(delta)) for delta in deltas]
     numbers = {f"{name}, logarithm": Along(f"iterations of {NAMED[member]}", "log(1 / delta)", logs,
                                            counted(lab, [a_run(member, delta, steps) for delta in deltas]))}
@@ -118,7 +118,7 @@ def run(lab: Lab) -> Findings:
     numbers = of_gated(lab, "mamba") | of_gated(lab, "linear") | of_softmax(lab)
     return Findings(shown="Iterations, and the exponents of other settings in them, against the starting weights.",
                     measured=numbers, numbers=told(numbers), tables=[tabulated("scaling.start", numbers)],
-                    plots=[pictured("scaling.start", "As the start becomes small", numbers)])
+                    plots=pictured("scaling.start", "As the start becomes small", numbers))
 
 
 ENTRY = Entry(

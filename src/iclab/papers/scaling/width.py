@@ -25,7 +25,7 @@ LOSS, ATTENTION, PATTERN, LABEL, SMALL, STEPS = (
 SHARES = (0.05, 0.5)
 SIZES = {
     "tiny": Size(seeds=2, steps=60, prompts=200, widths=(50, 100)),
-    "quick": Size(seeds=4, steps=600, prompts=1_000, widths=(50, 200)),
+    "quick": Size(seeds=2, steps=600, prompts=1_000, widths=(50, 200)),
     "full": Size(seeds=8, steps=1_000, prompts=4_000, widths=(25, 50, 100, 200, 400)),
 }
 
@@ -54,7 +54,7 @@ def run(lab: Lab) -> Findings:
              STEPS: Along("number of iterations to a loss of 0.2", "m", widths, numbers.iterations)}
     return Findings(shown="Loss, attention, neurons and iterations against the number of neurons.", measured=along,
                     numbers=told(along), tables=[tabulated("scaling.width", along)],
-                    plots=[pictured("scaling.width", "As the one-layer Transformer gets wider", along)])
+                    plots=pictured("scaling.width", "As the one-layer Transformer gets wider", along))
 
 
 ENTRY = Entry(
