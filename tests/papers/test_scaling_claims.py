@@ -64,6 +64,10 @@ def test_where_a_number_tends(law, tends):
         float(tends), rel=0.1)
 
 
+def test_a_number_that_falls_ever_faster_does_not_tend_to_its_start():
+    assert along(lambda x: 0.03 - 0.0005 * x).tends in ("0", "not known: too slow")
+
+
 def test_a_number_without_a_trend_says_so():
     assert along(lambda x: 0.2 + 0 * x).tends.startswith("no trend, near 0.2")
 

@@ -48,7 +48,7 @@ def a_run(place: str, batch: int, steps: int) -> Run:
 
 def promised(numbers: Numbers) -> list[Check]:
     """The loss over B^-1/2, at the worst B."""
-    return [worst(f"{numbers[place].what} over B^-1/2 ({{}})", [
+    return [worst(f"{numbers[place].what} over B^(-1/2) ({{}})", [
         (f"B {batch}", Mean(column * batch**-POWER, (0.0, np.inf)))
         for batch, column in zip(numbers[place].values, numbers[place].measured.T, strict=True)], "<=", 1.0)
             for place in (MAMBA, LINEAR)]
@@ -82,16 +82,16 @@ def run(lab: Lab) -> Findings:
 ENTRY = Entry(
     "scaling.batch", "As the batch B grows", "ours: what becomes of li2025mamba, theorems 1, 3, batch of order eps^-2",
     run, says="Does a larger batch buy a smaller loss?", sizes=SIZES, parts=(
-        Part("ours", "B^-1/2 is reached", "The hinge loss is at most B^-1/2, the order that the theorems promise.",
+        Part("ours", "B^(-1/2) is reached", "The hinge loss is at most B^(-1/2), the order that the theorems promise.",
              promised, replies={"holds": "The order of the theorems is met with the constant 1.",
                                 "fails": "The order of the theorems has an open constant.", "inconclusive": OPEN}),
-        Part("ours", MAMBA, "As large a batch is also needed: Mamba's loss falls like B^-1/2.",
+        Part("ours", MAMBA, "As large a batch is also needed: Mamba's loss falls like B^(-1/2).",
              lambda numbers: numbers[MAMBA].follows(POWER), tight=True, replies={
                  "tight": "The order of the batch cannot be improved.",
                  "not tight": "The batch is chosen so that sums over it are near their means, which is sufficient and "
                               "may be generous.",
                  "inconclusive": OPEN}),
-        Part("ours", LINEAR, "The same for the linear Transformer.",
+        Part("ours", LINEAR, "As large a batch is also needed: the linear Transformer's loss falls like B^(-1/2).",
              lambda numbers: numbers[LINEAR].follows(POWER), tight=True, replies={
                  "tight": "The order of the batch cannot be improved.",
                  "not tight": "The batch is chosen so that sums over it are near their means, which is sufficient and "

@@ -80,7 +80,7 @@ ENTRY = Entry(
                  "holds": "The premise that M2 is at most of order M1 is not needed for the loss.",
                  "fails": "The paper asks for M2 of order M1 at most, and so many irrelevant patterns are outside.",
                  "inconclusive": OPEN}),
-        Part("ours", ATTENTION, "Nor does the attention on the query's pattern.",
+        Part("ours", ATTENTION, "The attention on the query's pattern does not depend on M2.",
              lambda numbers: [*numbers[ATTENTION].follows(0.0, FLAT), numbers[ATTENTION].stays_below(0.05)],
              replies={
                  "holds": "Nor is that premise needed for attention.",

@@ -135,7 +135,7 @@ ENTRY = Entry(
                           "promises.",
                  "fails": "Theorem 2 (c) promises nothing beyond p_a.",
                  "inconclusive": OPEN}),
-        Part("ours", BEYOND, "At outlier fraction 0.9 it vanishes too.",
+        Part("ours", BEYOND, "At outlier fraction 0.9 Mamba's excess error vanishes too.",
              lambda numbers: numbers[BEYOND].vanishes(0.01),
              replies={
                  "holds": "Long prompts cure any outlier fraction below 1.",

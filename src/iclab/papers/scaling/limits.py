@@ -4,7 +4,7 @@ The exponent is the slope of log y on log x, one per seed. The limit is the c of
 
     y = c + a x^-b,   c >= 0, 1/4 <= |b| <= 4,
 
-fitted to the mean over seeds so that relative residuals are least; with b < 0 the number grows without limit. The
+fitted to the mean over seeds so that relative residuals are least; with b < 0 and a > 0 the number grows. The
 interval of c is Student's, with the spread of the jackknife's pseudo-values, n c - (n - 1) c_i for the fit without seed
 i, around c. Five points and three parameters: a limit is a reading of these sizes, not a proof.
 """
@@ -58,9 +58,9 @@ def fit(x: Sequence[float], y: Float[np.ndarray, " points"], signs: Sequence[int
     scaled, weights = np.asarray(x, float) / max(x), 1 / np.maximum(y, y.max() * 1e-9)
 
     def solved(exponent: float) -> tuple[float, float, float]:
-        """Residual, constant and slope; the slope has either sign."""
+        """Residual, constant and slope, which is negative only where the number tends to the constant from below."""
         found = []
-        for sign in (1.0, -1.0):
+        for sign in (1.0, -1.0) if exponent > 0 else (1.0,):
             columns = np.stack([np.ones(len(y)), sign * scaled**-exponent], axis=1) * weights[:, None]
             (constant, slope), residual = nnls(columns, y * weights)
             found.append((float(residual), float(constant), float(sign * slope)))

@@ -96,7 +96,8 @@ def of_softmax(lab: Lab) -> Numbers:
     size = lab.size
     square = softmax.seen(lab, [softmax_run(M1, size, 2) for M1 in size.few])
     linear = softmax.seen(lab, [softmax_run(M1, size, 1) for M1 in size.many])
-    return {GATHERS: Along("1 - attention on the query's pattern, m ~ M1^2", "M1", size.few, square.scattered),
+    scattered = Along("1 - attention on the query's pattern, m ~ M1^2", "M1", size.few, square.scattered)
+    return {GATHERS: scattered, RATE: scattered,
             LABEL: Along("1 - cosine of large neurons with +-q, m ~ M1^2", "M1", size.few, square.label_angle),
             PATTERN: Along("1 - cosine of large neurons with the mean pattern, m ~ M1^2", "M1", size.few,
                            square.pattern_angle),
@@ -130,7 +131,7 @@ ENTRY = Entry(
                  "fails": "The theorem promises a mean over all tasks, of which those of one shift are a vanishing "
                           "part; for each task more shifts must be trained.",
                  "inconclusive": OPEN}),
-        Part("ours", HINGE, "So does the hinge loss over all tasks, for which the training of theorem 1 is made.",
+        Part("ours", HINGE, "The hinge loss over all tasks, which theorem 1 is about, vanishes too.",
              lambda numbers: numbers[HINGE].vanishes(0.1),
              replies={
                  "holds": "The promised loss comes with many patterns.",
@@ -151,13 +152,14 @@ ENTRY = Entry(
                  "holds": "With as many neurons as theorem 3.3 asks for, attention concentrates as corollary 4.3 says.",
                  "fails": "Corollary 4.3 is a limit of large M1 that these sizes do not yet show.",
                  "inconclusive": OPEN}),
-        Part("ours", RATE, "It does so at the rate of corollary 4.3, M1^-1 or faster.",
-             lambda numbers: [numbers[GATHERS].falls(STEEP)],
+        Part("ours", RATE, "Attention gathers at the rate of corollary 4.3, M1^-1 or faster.",
+             lambda numbers: [numbers[RATE].falls(STEEP)],
              replies={
                  "holds": "The rate of corollary 4.3 is already seen at these sizes.",
                  "fails": "The bound has a constant of order 1, which may hide the rate at these sizes.",
                  "inconclusive": OPEN}),
-        Part("ours", WIDE, "With only m ~ M1 neurons too.", lambda numbers: numbers[WIDE].vanishes(0.05),
+        Part("ours", WIDE, "With only m ~ M1 neurons all attention gathers too.",
+             lambda numbers: numbers[WIDE].vanishes(0.05),
              replies={
                  "holds": "Fewer neurons than theorem 3.3 asks for do as well.",
                  "fails": "Theorem 3.3 (i) asks for m of order M1^2 log M1 neurons, which this width is not.",

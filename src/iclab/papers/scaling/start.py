@@ -130,13 +130,13 @@ ENTRY = Entry(
                    "holds": "The theorems take the starting weights as a constant; small ones cost a logarithm.",
                    "fails": "The theorems take the starting weights as a constant and say nothing of small ones.",
                    "inconclusive": OPEN}) for name in NAMES.values()),
-        Part("ours", SOFTMAX, "The one-layer Transformer's grows like delta^(-2/3).",
+        Part("ours", SOFTMAX, "The number of iterations grows like delta^(-2/3).",
              lambda numbers: numbers[SOFTMAX].follows(-EXPONENTS["delta"]), replies={
                  "holds": "Equation 83 gives the order of the iterations in delta.",
                  "fails": "Delta is a constant of order 1 in the theorem; equation 83 need not hold for small ones.",
                  "inconclusive": "Seeds differ widely at small delta, and the interval reaches the edge of what the "
                                  "rule allows."}),
-        *(Part("ours", f"{NAMES[member]}, {axis}", f"The exponent of {axis} in it tends to the theorem's.",
+        *(Part("ours", f"{NAMES[member]}, {axis}", f"The exponent of {axis} in the iterations tends to the theorem's.",
                tends(member, axis), replies={
                    "holds": "What a small start leaves over is the theorem's law.",
                    "fails": "The theorem's iterations are sufficient; the least ones may have other exponents.",
