@@ -14,7 +14,7 @@ from iclab.lab.verify import shipped_reference
 from iclab.notation import NOTATION
 from iclab.papers.catalogue import all_entries
 from iclab.papers.readings import READINGS
-from iclab.papers.references import SOURCES
+from iclab.papers.references import OURS, SOURCES
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
@@ -34,7 +34,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def claims() -> str:
     """Every entry, with the docstring that holds its rule, cost and expected numbers."""
     parts, entries = [], all_entries()
-    for name, source in SOURCES.items():
+    for name, source in (SOURCES | OURS).items():
         parts.append(f"### {source.name}\n\n{source.subject}\n")
         for entry in (entry for entry in entries.values() if entry.paper == name):
             told = inspect.getdoc(importlib.import_module(entry.module)) or ""

@@ -30,13 +30,21 @@ def test_the_workshop_papers_figures_are_aliases():
         "mamba.fig2", "mamba.table1"]
 
 
+def test_a_papers_key_chooses_all_its_entries():
+    chosen = chosen_entries(["scaling"])
+    assert len(chosen) >= 6
+    assert {entry.paper for entry in chosen} == {"scaling"}
+    assert chosen_entries(["scaling.width", "scaling"])[0].id == "scaling.width"
+    assert len(chosen_entries(["scaling.width", "scaling"])) == len(chosen)
+
+
 def test_an_unknown_id_is_refused():
     with pytest.raises(IclabError, match=r"id must be one of .*mamba\.fig2.*, got 'mamba\.nope'"):
         chosen_entries(["mamba.nope"])
 
 
 def test_every_paper_is_run_by_one_of_these_tests():
-    assert {entry.paper for entry in all_entries().values()} == {"mamba", "icl", "selectors", "cot"}
+    assert {entry.paper for entry in all_entries().values()} == {"mamba", "icl", "selectors", "cot", "scaling"}
 
 
 @of_papers("mamba")

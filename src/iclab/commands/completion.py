@@ -52,7 +52,8 @@ def words_of(command: str) -> list[str]:
         if command != "completion":
             importlib.import_module(f"iclab.commands.{command}").main(["--help"])
     options = re.findall(r"^ +(?:-\w, )?(--[\w.-]+)", text.getvalue(), flags=re.MULTILINE)
-    positional = {"reproduce": list(all_entries()), "completion": list(SHELLS)}.get(command, [])
+    positional = {"reproduce": [*dict.fromkeys(entry.paper for entry in all_entries().values()), *all_entries()],
+                  "completion": list(SHELLS)}.get(command, [])
     return [*positional, *dict.fromkeys([*options, "--help"])]
 
 

@@ -30,7 +30,8 @@ WRITE_EVERY = 10.0
 def main(arguments: list[str]) -> None:
     """Run the chosen entries; finished work is kept, so an interrupted run resumes where it stopped."""
     parser = Parser("reproduce", "Run figures and claims of the papers; with no ID, all of them.")
-    parser.add_argument("ids", nargs="*", metavar="ID", help="entries to run (iclab list shows them)")
+    parser.add_argument("ids", nargs="*", metavar="ID",
+                        help="entries to run (iclab list shows them); scaling or cot, say, is all that begin with it")
     parser.add_argument("--scale", default="full", metavar="SCALE",
                         help="quick or full; tiny only tries the machinery [default: full]")
     parser.add_argument("--out", default="results", metavar="DIR", help="where to write [default: results]")

@@ -17,7 +17,7 @@ from iclab import papers
 from iclab.core import registry
 from iclab.core.errors import IclabError, did_you_mean, require
 from iclab.lab.entries import Entry
-from iclab.papers.references import SOURCES
+from iclab.papers.references import OURS, SOURCES
 
 
 def all_entries() -> dict[str, Entry]:
@@ -33,20 +33,26 @@ def all_entries() -> dict[str, Entry]:
             raise IclabError(f"an entry point of the group {registry.ENTRIES} must be an Entry with a new id, got "
                              f"{getattr(entry, 'id', entry)!r}")
         entries[entry.id] = dataclasses.replace(entry, module=entry.run.__module__)
-    paper_order = [*SOURCES, *dict.fromkeys(entry.paper for entry in entries.values())]
+    paper_order = [*SOURCES, *OURS, *dict.fromkeys(entry.paper for entry in entries.values())]
     return dict(sorted(entries.items(), key=lambda item: (
         paper_order.index(item[1].paper), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
 
 
 def chosen_entries(ids: Sequence[str]) -> list[Entry]:
-    """The entries with these ids or aliases, or in these Python files; all entries if none is named."""
+    """The entries with these ids or aliases, of these papers, or in these Python files; all entries if none is named.
+    """
     entries = all_entries()
     known = entries | {alias: entry for entry in entries.values() for alias in entry.aliases}
     chosen: list[Entry] = []
     for name in ids:
+        of_paper = [entry for entry in entries.values() if entry.paper == name]
+        if of_paper:
+            chosen += of_paper
+            continue
         if name not in known and not name.endswith(".py"):
-            raise IclabError(f"id must be one of {', '.join(known)}, or a Python file with an ENTRY, got {name!r}"
-                             f"{did_you_mean(name, known)}")
+            papers_known = list(dict.fromkeys(entry.paper for entry in entries.values()))
+            raise IclabError(f"id must be one of {', '.join(known)}, one of {', '.join(papers_known)}, or a Python "
+                             f"file with an ENTRY, got {name!r}{did_you_mean(name, [*known, *papers_known])}")
         entry = known[name] if name in known else own_entry(name)
         if any(entry.id == other.id and entry.path != other.path for other in (*known.values(), *chosen)):
             raise IclabError(f"{name}: id of the entry must be new, got {entry.id!r}, which another entry has")

@@ -65,3 +65,9 @@ SOURCES = {
         (Reference("How Do Nonlinear Transformers Acquire Generalization-Guaranteed CoT Ability?", "Anonymous authors",
                    "Manuscript under review at ICML"),)),
 }
+OURS = {
+    "scaling": Paper("scaling", "As the problem grows",
+                     "Not a paper: what becomes of the papers' statements, and of our own, as patterns, neurons, "
+                     "batches and prompts grow and the start becomes small."),
+}
+"""What entries ask across the papers, by key."""

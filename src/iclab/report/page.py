@@ -22,8 +22,8 @@ from iclab.lab.claims import KINDS, short
 from iclab.lab.outcomes import Finished
 from iclab.notation import NOTATION
 from iclab.papers.readings import READINGS
-from iclab.papers.references import SOURCES, Paper
-from iclab.report import summary
+from iclab.papers.references import OURS, SOURCES, Paper
+from iclab.report import growth, summary
 from iclab.report.mathml import spelled, svg_text, typeset
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
@@ -61,9 +61,9 @@ class Page:
         judged = [item for item in finished if item.outcome.claim]
         claims = [item.outcome.claim for item in finished if item.outcome.claim]
         others = {item.entry.paper: Paper(item.entry.paper, item.entry.paper, "Not from the five papers.")
-                  for item in finished if item.entry.paper not in SOURCES}
+                  for item in finished if item.entry.paper not in SOURCES | OURS}
         papers = [(source, [item for item in finished if item.entry.paper == name])
-                  for name, source in (SOURCES | others).items()]
+                  for name, source in (SOURCES | OURS | others).items()]
         totals = summary.totals_by_group(claims)
         unconfirmed = [item for verdict in UNCONFIRMED for item in summary.parts_of(claims)
                        if item.part.verdict == verdict and item.group not in ("ours", "bound")]
@@ -74,7 +74,8 @@ class Page:
             columns=summary.columns(totals), groups=summary.GROUPS, meanings=summary.MEANINGS,
             papers=[(source, items) for source, items in papers if items or source.references],
             changed_rules=sum(bool(part.earlier) for claim in claims for part in claim.parts),
-            unconfirmed=unconfirmed, readings=READINGS, sources=SOURCES, ids={item.entry.id for item in finished},
+            growth=growth.of_entries(finished), unconfirmed=unconfirmed, readings=READINGS, sources=SOURCES,
+            ids={item.entry.id for item in finished},
             article=self._article, about=about(), notation=NOTATION, shipped=shipped_constants(),
             laws=[(law, fitted, item.entry.id) for law in LAWS for item in finished
                   for fitted in item.outcome.constants if fitted.law == law.key])
