@@ -1,10 +1,10 @@
 """Ours: do all layers of a three-layer Mamba shut poison out, at settings that the paper leaves open?
 
 For each setting: the mean gate of poisoned examples divided by that of clean ones (at the nearest 8 positions, as in
-`mamba.gate`) by layer, and the share of seeds in which some layer, and in which every layer, has at most a quarter.
-Step sizes, the scale of the test outliers and the division of each layer's output by the number of tokens are the
-paper's to choose; other depths and training fractions p_a are there to see what limits a layer. Settings are looked at
-on search seeds; the entries' own is measured again on fresh ones. Cost: 28 trainings, about 15 s.
+`mamba.gate`) by layer, and the share of seeds in which a layer, some layer and every layer has at most a quarter.
+Optimizer, step size, one gate for all channels (as in the workshop paper) or one for each (eq. 1), the division of each
+layer's output by the number of tokens, and the scale of the test outliers are open. Settings are looked at on search
+seeds; the entries' own is measured again on fresh ones. Cost: 16 trainings, about 13 s.
 """
 
 from __future__ import annotations
@@ -19,47 +19,39 @@ from jaxtyping import Float
 from iclab.core.spec import replace
 from iclab.lab.entries import Entry, Findings, Note, Search, Size, Table
 from iclab.lab.laboratory import Lab, per_seed
-from iclab.papers.mamba.deep import DEEP, TRAINING, deep_models, deep_run, mass_along
+from iclab.papers.mamba.deep import DEEP, deep_models, deep_run, mass_along
 from iclab.papers.mamba.gate import FRACTION, NEAREST, SHARE_ALLOWED
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes.inside import gate_profiles
 from iclab.training import Run, Trained
 
-P_A = 0.4
-
 
 @dataclass(frozen=True)
 class Setting:
-    """What the paper leaves open, or what is changed to see what limits a layer."""
+    """What the paper leaves open about the training of a stack; by default as the entries have it."""
 
-    rate: float = TRAINING["mamba"][1]
-    optimizer: str = TRAINING["mamba"][0]
+    optimizer: str = "adam"
+    rate: float = 1e-3
+    per_channel: bool = True
     divided: bool = True
-    layers: int = 3
-    p_a: float = P_A
-
-    @property
-    def open(self) -> bool:
-        """Whether the paper leaves it open: depth and p_a are given."""
-        return self.layers == Setting().layers and self.p_a == P_A
 
     def run(self, steps: int) -> Run:
         """The training run."""
         run = deep_run("mamba", steps)
-        return replace(run, model=replace(run.model, layers=self.layers, normalise=self.divided),
-                       prompts=replace(run.prompts, outlier_fraction=self.p_a),
+        return replace(run, model=replace(run.model, gate_per_channel=self.per_channel, normalise=self.divided),
                        training=replace(run.training, optimizer=self.optimizer, learning_rate=self.rate))
 
     @property
-    def cells(self) -> tuple[Any, ...]:
+    def cells(self) -> tuple[str, ...]:
         """Its columns in the table."""
-        return self.layers, f"{self.p_a:g}", self.optimizer, f"{self.rate:g}", "yes" if self.divided else "no"
+        return (self.optimizer, f"{self.rate:g}", "one per channel" if self.per_channel else "shared",
+                "yes" if self.divided else "no")
 
     @property
     def words(self) -> str:
         """The setting as text."""
-        divided = "layers divided by the number of tokens" if self.divided else "layers as they are"
-        return f"{self.optimizer} {self.rate:g}, {divided}, depth {self.layers}, p_a {self.p_a:g}"
+        return (f"{self.optimizer} {self.rate:g}, {'a gate per channel' if self.per_channel else 'one gate'}, layers "
+                f"{'divided by the number of tokens' if self.divided else 'not divided'}")
 
 
 @dataclass(frozen=True)
@@ -82,11 +74,10 @@ class Filters:
                 for factor, shares, shut in zip(factors, self.shares, self.shut, strict=True)]
 
 
-HEADER = ("depth", "p_a", "optimizer", "eta", "divided", "kappa_a' / kappa_a", "poisoned / clean gate by layer",
+HEADER = ("optimizer", "eta", "gate", "divided", "kappa_a' / kappa_a", "poisoned / clean gate by layer",
           "share of seeds that shut poison out, by layer", "in some layer", "in every layer", "loss")
-SETTINGS = (*(Setting(rate) for rate in (0.05, 0.1, 0.2, 0.4)), Setting(p_a=0.6), Setting(layers=1),
-            Setting(1e-3, "adam", divided=False))
-LOOKS = {"tiny": ((Setting(), Setting(layers=1)), (3.0,), 2), "quick": ((), (3.0,), 0),
+SETTINGS = (Setting(), Setting(rate=3e-3), Setting(per_channel=False), Setting("sgd", 0.2, per_channel=False))
+LOOKS = {"tiny": ((Setting(),), (3.0,), 2), "quick": ((), (3.0,), 0),
          "full": (SETTINGS, (1.0, 3.0, 10.0), 4)}
 SIZES = {scale: Size(**vars(size), **dict(zip(("settings", "factors", "searched"), LOOKS[scale], strict=True)))
          for scale, size in DEEP.items()}
@@ -109,23 +100,19 @@ def run(lab: Lab) -> Findings:
     """Look at every setting on search seeds, and at the entries' own on fresh ones."""
     size, seeds = lab.size, lab.search_seeds(lab.size.searched)
     runs = [run for setting in size.settings for run in per_seed(setting.run(size.steps), seeds)]
-    deep = [run for run in runs if run.model.layers > 1]
-    trained = iter(lab.train(deep, mass_along))
-    shallow = iter(lab.train([run for run in runs if run.model.layers == 1]))
-    models = [next(trained if run.model.layers > 1 else shallow) for run in runs]
+    models = lab.train(runs, mass_along)  # recorded with what the entries' models record: one program for both
     looks = {setting: filters(lab, models[i * len(seeds):(i + 1) * len(seeds)])
              for i, setting in enumerate(size.settings)}
     again = filters(lab, deep_models(lab)["mamba"])
     looks = looks or {Setting(): again}
     usual = size.factors.index(3.0)
-    candidates = [setting for setting in looks if setting.open]
-    best = max(candidates, key=lambda setting: looks[setting].shut[usual].mean())
-    every = max(candidates, key=lambda setting: looks[setting].shut.min(axis=-1).mean(axis=-1).max())
+    best = max(looks, key=lambda setting: looks[setting].shut[usual].mean())
+    every = max(looks, key=lambda setting: looks[setting].shut.min(axis=-1).mean(axis=-1).max())
     share = looks[every].shut.min(axis=-1).mean(axis=-1).max()
     return Findings(
         shown="How far poisoned examples are shut out of each layer of a Mamba stack, by how it is trained; mean over "
               "seeds.",
-        numbers=f"Of {len(candidates)} settings that the paper leaves open, most layers shut poison out under "
+        numbers=f"Of {len(looks)} settings that the paper leaves open, most layers shut poison out under "
                 f"{best.words} ({100 * looks[best].shut[usual].mean():.0f} % of layers at three times the training "
                 f"scale). The largest share of search seeds in which every layer does, over all test scales, is "
                 f"{100 * share:.0f} %. The entries' setting on {again.shares.shape[1]} fresh seeds: layers shut poison "
@@ -135,8 +122,8 @@ def run(lab: Lab) -> Findings:
                       [row for setting, look in looks.items() for row in look.rows(setting, size.factors)]),
                 Table("mamba.deep_search.again", "The setting of the entries, on fresh seeds", HEADER,
                       again.rows(Setting(), size.factors))],
-        searched=Search(("optimizer", "eta", "division", "kappa_a'"), len(candidates) * len(size.factors), len(seeds),
-                        Setting().words) if size.settings else None,
+        searched=Search(("optimizer", "eta", "gates", "division", "kappa_a'"), len(looks) * len(size.factors),
+                        len(seeds), Setting().words) if size.settings else None,
         specs=[(deep_run("mamba", size.steps), attacked_prompts("flip", FRACTION))])
 
 

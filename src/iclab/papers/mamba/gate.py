@@ -8,7 +8,7 @@ with every step 1/2 it is 1/4). Remark 7, same model: a geometric law explains a
 gates' logarithms (an untrained model's too). Figures 4 and 6: both in each layer of the three-layer Mamba, with the
 setting that a search on other seeds found best (`mamba.deep_search`; with the setting before it figure 4 failed and
 figure 6 was inconclusive). Ours, settled after that search: the last layer, which the output is read from, shuts poison
-out, in nearly every stack; all three do in less than half of the stacks. Cost: a few seconds.
+out, in at least half of the stacks; all three do in at most half of them. Cost: a few seconds.
 """
 
 from __future__ import annotations
@@ -203,13 +203,13 @@ ENTRY = Entry(
                  "outside": "The corollary speaks of models trained within the premises of Theorem 1."}),
         Part("theorem", "corollary 2 (ii)", "The gate of the j-th nearest clean example is at least of the order of "
              "1 / 2^(j-1).", local_bias, theory=("Corollary 2",), replies={
-                 "holds": "Clean examples fade no faster than by half from one to the next, as the corollary bounds it.",
+                 "holds": "Clean examples fade no faster than by half from one to the next, as the corollary has it.",
                  "fails": "Within its premises the corollary would be contradicted.",
                  "inconclusive": "The mean of the least scaled gate is too near the order that was asked for.",
                  "outside": "The corollary speaks of models trained within the premises of Theorem 1."}),
         Part("remark", "remark 7", "Gates of clean examples decay exponentially with their distance from the query.",
              lambda layers: layers[0].checks()[1:], theory=("Corollary 2",), replies={
-                 "holds": "The decay is exponential on average, and it comes from the form of the gate rather than from "
+                 "holds": "The decay is exponential on average, and it comes from the form of the gate more than from "
                           "training.",
                  "fails": "The remark reads a lower bound as a law, which the gates then do not follow.",
                  "inconclusive": "The fit of the law differs too much between seeds.",
@@ -219,7 +219,7 @@ ENTRY = Entry(
                  "holds": "The figure shows the same for one prompt.",
                  "fails": "The figure shows one prompt of one model whose optimizer, step size, residual path and test "
                           "scale are not given; on average over seeds our first layer does not filter as it does.",
-                 "inconclusive": "Whether the first layer filters depends on the seed, and the figure shows one model."}),
+                 "inconclusive": "Whether the first layer filters depends on the seed; the figure shows one model."}),
         Part("figure", "figure 6", "The second and third layers do the same.",
              lambda layers: [check for layer in layers[2:] for check in layer.checks()], replies={
                  "holds": "The figure shows the same for one prompt.",
@@ -233,7 +233,8 @@ ENTRY = Entry(
                           "gradient is most direct.",
                  "fails": "In this setting the filter does not form where the output is read.",
                  "inconclusive": "Too few seeds, or training too short, to tell."}),
-        Part("ours", "every layer", "Stacks in which all three layers shut outliers out are the exception.",
+        Part("ours", "every layer", "Stacks in which all three layers shut outliers out are the exception, at three times the "
+             "training scale.",
              not_every_layer, replies={
                  "holds": "Once a later layer filters nothing is left to learn for the others, so we think that the "
                           "trend of figures 4 and 6 is not what training usually ends in.",

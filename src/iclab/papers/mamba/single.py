@@ -33,16 +33,16 @@ def one_prompt(trained: Trained, prompts: Family, watched: int) -> OnePrompt:
 
 
 def stack_gates(trained: Trained, columns: Float[np.ndarray, "tokens width"]) -> Float[np.ndarray, "layers tokens"]:
-    """`G_{i,l+1}` of every token and layer of a Mamba stack with one gate for all channels."""
+    """`G_{i,l+1}` of every token and layer of a Mamba stack, on the label channel."""
     tokens, seen = len(columns), []
     scale = 1.0 / tokens if trained.run.model.normalise else 1.0
     for layer in trained.params:
-        logits = columns @ np.asarray(layer.gate.w, float)[0]
+        logits = columns @ np.asarray(layer.gate.w, float).T
         step = 1 / (1 + np.exp(-logits))
-        kept = np.cumsum(-np.logaddexp(0, logits))  # log prod_{k<=t} (1 - s_k)
-        past = np.tril(np.ones((tokens, tokens), bool))
-        gates = step * np.exp(np.where(past, kept[:, None] - kept, -np.inf))  # G_{i,t} by t, then i
+        kept = np.cumsum(-np.logaddexp(0, logits), axis=0)  # log prod_{k<=t} (1 - s_k)
+        past = np.tril(np.ones((tokens, tokens), bool))[..., None]
+        gates = step * np.exp(np.where(past, kept[:, None] - kept, -np.inf))  # G_{i,t} by t, i and channel
         scores = (columns @ np.asarray(layer.W_C, float).T) @ (columns @ np.asarray(layer.W_B, float).T).T
-        seen.append(gates[-1])
-        columns = columns + scale * (gates * scores) @ columns
+        seen.append(gates[-1, :, -1])
+        columns = columns + scale * (gates * scores[..., None] * columns).sum(axis=1)
     return np.stack(seen)

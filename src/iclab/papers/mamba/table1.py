@@ -1,7 +1,7 @@
 """Table 1: accuracy of the three-layer models by the position of the outlier examples, at outlier fraction 0.5.
 
 The paper gives neither the label rule nor kappa_a'; this table tries several, each for both models, and reports which
-is nearest to all six of the paper's numbers. One rule is ours: a poisoned example is mislabelled in four of five cases,
+is nearest to all six of the paper's numbers. One rule is ours: a poisoned example is mislabelled in 85 % of cases,
 which the paper's definition 2 allows (any function of the input); it was found on other seeds. The linear Transformer
 is shown in both readings (`iclab.papers.mamba.deep`). Cost: 8 more trainings and 1 million test prompts, about 8 s.
 """
@@ -27,13 +27,13 @@ FRACTION = 0.5
 PLACEMENTS = ("far", "random", "close")
 PAPER = {"mamba": (0.9984, 0.9904, 0.7328), "linear": (0.7852, 0.7828, 0.7860)}
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer", "causal": "linear Transformer, causal"}
-MOSTLY_WRONG = "wrong in four of five"
-CORRECT_ABOVE = 0.6
-"""In units of K': above it lies a fifth of the coefficients of irrelevant patterns, which are uniform in (-K', K')."""
+MOSTLY_WRONG = "wrong in 85 %"
+CORRECT_ABOVE = 0.7
+"""In units of K': above it lie 15 % of the coefficients of irrelevant patterns, which are uniform in (-K', K')."""
 
 
 def mostly_wrong(clean: Any, coin: Any, x: Any) -> Any:
-    """The wrong label, except where the coefficient of the irrelevant pattern is among the largest fifth."""
+    """The wrong label, except where the coefficient of the irrelevant pattern is among the largest 15 %."""
     test = attacked_prompts("flip", FRACTION)
     first, last = test.relevant_patterns, test.relevant_patterns + test.irrelevant_patterns
     kappa = x[..., first:last].sum(-1) / test.pattern_norm
