@@ -233,9 +233,8 @@ ENTRY = Entry(
                           "gradient is most direct.",
                  "fails": "In this setting the filter does not form where the output is read.",
                  "inconclusive": "Too few seeds, or training too short, to tell."}),
-        Part("ours", "every layer", "Stacks in which all three layers shut outliers out are the exception, at three times the "
-             "training scale.",
-             not_every_layer, replies={
+        Part("ours", "every layer", "At three times the training scale, stacks in which all three layers shut outliers "
+             "out are the exception.", not_every_layer, replies={
                  "holds": "Once a later layer filters nothing is left to learn for the others, so we think that the "
                           "trend of figures 4 and 6 is not what training usually ends in.",
                  "fails": "Most stacks filter in all of their layers, as figures 4 and 6 have it.",
