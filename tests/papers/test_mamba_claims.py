@@ -317,9 +317,7 @@ def test_positions_matter_only_with_a_gate(deep):
     assert judged(sound, flat + 0.2)[3] == "fails"  # no room
     assert judged(sound, sound)[2] != "holds"  # a gate is not flat
     # An untrained model would not fail: its gate already decays with distance, which is all that the order needs.
-    no_gate = [dataclasses.replace(m, run=replace(m.run, model=replace(m.run.model, gate_per_channel=False)))
-               for m in deep]
-    assert judged(accuracies([ungated(m) for m in no_gate]), flat)[1] != "holds"
+    assert judged(accuracies([ungated(m) for m in deep]), flat)[1] != "holds"
     assert "fails" in judged(flat, flat)
 
 
@@ -346,13 +344,13 @@ def test_the_numbers_of_table_1():
     assert "fails" in judged(near[0], near[1] - 0.25)  # half of the answers are wrong, as under flip
 
 
-def test_the_rule_of_our_own_mislabels_85_percent():
+def test_the_rule_of_our_own_mislabels_four_of_five():
     poisoned = table1.judged_prompts(*position.COMMON, "random").sample(0, 4000)
     same = poisoned.truth.pattern[:, :-1] == poisoned.truth.pattern[:, -1:]
     right = np.where(same, 1, -1) * np.asarray(poisoned.label)[:, None] == np.asarray(poisoned.y)[:, :-1]
     outlier = np.asarray(poisoned.truth.outlier)[:, :-1]
     assert right[~outlier].all()
-    assert 0.14 < right[outlier].mean() < 0.16
+    assert 0.19 < right[outlier].mean() < 0.21
 
 
 def test_the_window_has_edges():

@@ -2,9 +2,9 @@
 
 For each setting: the mean gate of poisoned examples divided by that of clean ones (at the nearest 8 positions, as in
 `mamba.gate`) by layer, and the share of seeds in which a layer, some layer and every layer has at most a quarter.
-Optimizer, step size, one gate for all channels (as in the workshop paper) or one for each (eq. 1), the division of each
-layer's output by the number of tokens, and the scale of the test outliers are open. Settings are looked at on search
-seeds; the entries' own is measured again on fresh ones. Cost: 16 trainings, about 13 s.
+The optimizer, its step size and the scale of the test outliers vary here; the notes have a wider search, with a gate
+per channel as well. Settings are looked at on search seeds; the entries' own is measured again on fresh ones. Cost: 20
+trainings, about 10 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxtyping import Float
 from iclab.core.spec import replace
 from iclab.lab.entries import Entry, Findings, Note, Search, Size, Table
 from iclab.lab.laboratory import Lab, per_seed
-from iclab.papers.mamba.deep import DEEP, deep_models, deep_run, mass_along
+from iclab.papers.mamba.deep import DEEP, TRAINING, deep_models, deep_run, mass_along
 from iclab.papers.mamba.gate import FRACTION, NEAREST, SHARE_ALLOWED
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes.inside import gate_profiles
@@ -30,27 +30,25 @@ from iclab.training import Run, Trained
 class Setting:
     """What the paper leaves open about the training of a stack; by default as the entries have it."""
 
-    optimizer: str = "adam"
-    rate: float = 1e-3
-    per_channel: bool = True
+    optimizer: str = TRAINING["mamba"][0]
+    rate: float = TRAINING["mamba"][1]
     divided: bool = True
 
     def run(self, steps: int) -> Run:
         """The training run."""
         run = deep_run("mamba", steps)
-        return replace(run, model=replace(run.model, gate_per_channel=self.per_channel, normalise=self.divided),
+        return replace(run, model=replace(run.model, normalise=self.divided),
                        training=replace(run.training, optimizer=self.optimizer, learning_rate=self.rate))
 
     @property
     def cells(self) -> tuple[str, ...]:
         """Its columns in the table."""
-        return (self.optimizer, f"{self.rate:g}", "one per channel" if self.per_channel else "shared",
-                "yes" if self.divided else "no")
+        return self.optimizer, f"{self.rate:g}", "yes" if self.divided else "no"
 
     @property
     def words(self) -> str:
         """The setting as text."""
-        return (f"{self.optimizer} {self.rate:g}, {'a gate per channel' if self.per_channel else 'one gate'}, layers "
+        return (f"{self.optimizer} {self.rate:g}, layers "
                 f"{'divided by the number of tokens' if self.divided else 'not divided'}")
 
 
@@ -74,9 +72,9 @@ class Filters:
                 for factor, shares, shut in zip(factors, self.shares, self.shut, strict=True)]
 
 
-HEADER = ("optimizer", "eta", "gate", "divided", "kappa_a' / kappa_a", "poisoned / clean gate by layer",
+HEADER = ("optimizer", "eta", "divided", "kappa_a' / kappa_a", "poisoned / clean gate by layer",
           "share of seeds that shut poison out, by layer", "in some layer", "in every layer", "loss")
-SETTINGS = (Setting(), Setting(rate=3e-3), Setting(per_channel=False), Setting("sgd", 0.2, per_channel=False))
+SETTINGS = (*(Setting(rate=rate) for rate in (0.05, 0.1, 0.2, 0.4)), Setting("adam", 1e-3))
 LOOKS = {"tiny": ((Setting(),), (3.0,), 2), "quick": ((), (3.0,), 0),
          "full": (SETTINGS, (1.0, 3.0, 10.0), 4)}
 SIZES = {scale: Size(**vars(size), **dict(zip(("settings", "factors", "searched"), LOOKS[scale], strict=True)))
@@ -122,7 +120,7 @@ def run(lab: Lab) -> Findings:
                       [row for setting, look in looks.items() for row in look.rows(setting, size.factors)]),
                 Table("mamba.deep_search.again", "The setting of the entries, on fresh seeds", HEADER,
                       again.rows(Setting(), size.factors))],
-        searched=Search(("optimizer", "eta", "gates", "division", "kappa_a'"), len(looks) * len(size.factors),
+        searched=Search(("optimizer", "eta", "kappa_a'"), len(looks) * len(size.factors),
                         len(seeds), Setting().words) if size.settings else None,
         specs=[(deep_run("mamba", size.steps), attacked_prompts("flip", FRACTION))])
 
@@ -134,8 +132,9 @@ ENTRY = Entry(
              "0.001 to 10, B 8 to 32, T up to 6,000), gave these ratios of poisoned to clean gates by layer, at three "
              "times the training scale. One gate, not divided: Adam 1e-3 0.77, 0.26, 0.30; SGD 0.01 0.94, 0.32, 0.35. "
              "One gate, divided: Adam 1e-3 0.69, 0.27, 0.20; Adam 1e-2 0.22, 0.30, 0.69; SGD 0.3 0.73, 0.27, 0.10. A "
-             "gate per channel, divided: SGD 0.5 0.39, 0.21, 0.28; Adam 1e-3 0.55, 0.15, 0.06. Every layer shut poison "
-             "out in at most one seed of six there, but in half of the seeds at ten times and in three quarters at "
+             "gate per channel, divided: SGD 0.5 0.39, 0.21, 0.28; Adam 1e-3 0.55, 0.15, 0.06. That was the "
+             "least on average; the entries use SGD 0.2, one gate, divided (0.73, 0.42, 0.09), which trains four times "
+             "faster and comes nearer to table 1. Every layer shut poison out in at most one seed of six there, but in half of the seeds at ten times and in three quarters at "
              "thirty times the training scale (Adam, a gate per channel, divided)."),
         Note("2026-11-18", "What limits a layer seems to be that another one filters already: with SGD 0.2, one gate, "
              "divided, a single layer has a ratio of 0.02 in every seed; of two layers the second has 0.07 and the "

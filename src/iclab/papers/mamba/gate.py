@@ -1,19 +1,24 @@
 """Claim `mamba.gate`: gates shut poisoned examples out, and those of clean ones decay geometrically with distance.
 
 Rules, written before the run, at outlier fraction 0.3, test outliers three times the training scale. Corollary 2 (i),
-for the one-layer Mamba of figure 2: over the nearest 8 positions the mean gate of poisoned examples is at most a
-quarter of that of clean ones. Corollary 2 (ii), same model: with G(j) the gate of the clean example that is j-th
-nearest to the query among clean ones, the mean over prompts of the least 2^(j-1) G(j) over j is at least 0.1 (an order;
-with every step 1/2 it is 1/4). Remark 7, same model: a geometric law explains at least 0.9 of the variance of the clean
-gates' logarithms (an untrained model's too). Figures 4 and 6: both in each layer of the three-layer Mamba, with the
-setting that a search on other seeds found best (`mamba.deep_search`; with the setting before it figure 4 failed and
-figure 6 was inconclusive). Ours, settled after that search: the last layer, which the output is read from, shuts poison
-out, in at least half of the stacks; all three do in at most half of them. Cost: a few seconds.
+for the one-layer Mamba of figure 2: of the poisoned examples next to the query, where no gate has decayed, at most one
+in twenty has a gate above 1 / M1 (that of an untrained model is 1/4), and over the nearest 8 positions the mean gate of
+poisoned examples is at most a quarter of that of clean ones; an earlier rule had only the latter. Ours: the former for
+test outliers that are no larger than in training. Corollary 2 (ii), same model: with G(j) the gate of the clean example
+that is j-th nearest to the query among clean ones, the mean over prompts of the least 2^(j-1) G(j) over j is at least
+0.1 (an order; with every step 1/2 it is 1/4). Remark 7, same model: a geometric law explains at least 0.9 of the
+variance of the clean gates' logarithms, and each gate is at most 0.95 of the next nearer one (both hold for an
+untrained model too; an earlier rule had only the former).
+
+Figures 4 and 6: the ratio of gates and the geometric law in each layer of the three-layer Mamba, with a setting that
+was chosen on other seeds (`mamba.deep_search`; with the setting before it figure 4 failed and figure 6 was
+inconclusive). Ours, settled after that search: the last layer, which the output is read from, shuts poison out, and
+does so in at least half of the stacks; all three layers do in at most half of them. Cost: a few seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,11 +27,11 @@ from jaxtyping import Bool, Float
 from iclab.figures.bars import Bars, gate_figure
 from iclab.figures.plots import Plot
 from iclab.lab.claims import Check
-from iclab.lab.entries import Entry, Findings, Part, Table
+from iclab.lab.entries import Entry, Findings, Part, Rule, Table
 from iclab.lab.estimates import Mean, Share, shown
 from iclab.lab.laboratory import Lab
 from iclab.papers.mamba.deep import DEEP, WATCHED, deep_models
-from iclab.papers.mamba.settings import attacked_prompts
+from iclab.papers.mamba.settings import attacked_prompts, training_prompts
 from iclab.papers.mamba.single import OnePrompt, one_prompt
 from iclab.papers.mamba.trained import one_layer_models
 from iclab.probes import UNIT
@@ -40,9 +45,14 @@ NEAREST = 8
 SHARE_ALLOWED, EXPLAINED, LEAST_SCALED = 0.25, 0.9, 0.1
 MOST = 0.5
 """The share of stacks that is called most of them."""
+OPEN_GATE, OPEN_ALLOWED = 1 / training_prompts().relevant_patterns, 0.05
+"""A gate above 1 / M1 is open; corollary 2 (i) bounds those of poisoned examples by the inverse of a polynomial."""
+RATIO_ALLOWED = 0.95
 LARGEST_SCALED = 1.0
 """What an example that is not clean counts in the least 2^(j-1) G(j); a gate is at most 1."""
 TEST = attacked_prompts("flip", FRACTION)
+SCALES = (3.0, 1.0)
+"""Of test outliers, in units of the training scale."""
 SAYS = ("In every layer the gates of examples with an outlier are very small; those of clean ones decay roughly "
         "exponentially with the distance from the query.")
 
@@ -56,6 +66,8 @@ class Profile:
     poisoned: Float[np.ndarray, "seeds examples"]
     least_scaled: Float[np.ndarray, " seeds"] | None = None
     """The least 2^(j-1) G(j) over clean examples."""
+    open_gates: Float[np.ndarray, "scales seeds"] | None = None
+    """Share of open gates among poisoned examples next to the query, for test outliers at each of `SCALES`."""
 
     @property
     def share(self) -> Mean:
@@ -94,6 +106,40 @@ def least_scaled_gates(models: Sequence[Trained], seeds: Sequence[int], prompts:
                        ) -> Float[np.ndarray, " seeds"]:
     """The least 2^(j-1) G(j) of the first layer of every model."""
     return averages(least_scaled, models, [TEST], prompts, seeds)[:, 0, 0, 0]
+
+
+def _next_to_query(shown: Shown) -> Float[Numbers, "2 1"]:
+    """The shares of prompts whose last example is poisoned, with an open gate and in all."""
+    poisoned = shown.outlier[:, -2]
+    number = shown.arrays.ones_like(shown.gates[:, 0, -2])
+    return shown.arrays.stack([(number * (poisoned & (shown.gates[:, 0, -2] > OPEN_GATE))).mean(0, keepdims=True),
+                               (number * poisoned).mean(0, keepdims=True)])
+
+
+next_to_query = Look(_next_to_query, inside=True)
+
+
+def open_gates(models: Sequence[Trained], seeds: Sequence[int], prompts: int) -> Float[np.ndarray, "scales seeds"]:
+    """The share of open gates among poisoned examples next to the query, in one layer."""
+    tests = [attacked_prompts("flip", FRACTION, scale) for scale in SCALES]
+    opened, poisoned = np.moveaxis(averages(next_to_query, models, tests, prompts, seeds)[..., 0], -1, 0)
+    return (opened / np.maximum(poisoned, 1e-12)).T
+
+
+def shut_out(scale: float) -> Callable[[Sequence[Profile]], list[Check]]:
+    """Gates of poisoned examples are near 0, at this scale of the test outliers."""
+    def checks(layers: Sequence[Profile]) -> list[Check]:
+        measured = layers[0].open_gates
+        values = np.full(2, np.nan) if measured is None else measured[SCALES.index(scale)]
+        return [Check(f"poisoned examples next to the query whose gate is above 1 / M1, kappa_a' = {scale:g} kappa_a",
+                      Mean(values, UNIT), "<=", OPEN_ALLOWED)]
+
+    return checks
+
+
+def remark7(layers: Sequence[Profile]) -> list[Check]:
+    """Gates of clean examples follow a geometric law that falls."""
+    return [layers[0].checks()[1], Check("one layer: decay ratio", layers[0].ratio, "<=", RATIO_ALLOWED)]
 
 
 def local_bias(layers: Sequence[Profile]) -> list[Check]:
@@ -174,7 +220,9 @@ def run(lab: Lab) -> Findings:
     """Measure the gates of the one-layer model and of each of the three layers."""
     shallow = one_layer_models(lab, "mamba")
     least = lab.remember(least_scaled_gates, shallow, [m.run.init_seed for m in shallow], lab.size.prompts)
-    layers = [*(replace(profile, least_scaled=least) for profile in profiles(lab, shallow)),
+    opened = lab.remember(open_gates, shallow, [m.run.init_seed for m in shallow], lab.size.prompts)
+    layers = [*(replace(profile, least_scaled=least, open_gates=np.asarray(opened))
+                for profile in profiles(lab, shallow)),
               *profiles(lab, deep_models(lab)["mamba"])]
     filters = shuts(layers[1:])
     table = Table("mamba.gate", "Gates at outlier fraction 0.3: mean over seeds [95 % interval]",
@@ -196,7 +244,9 @@ ENTRY = Entry(
     says="Gates of poisoned examples are near 0; those of clean examples decay geometrically with their distance from "
          "the query.", sizes=DEEP, parts=(
         Part("theorem", "corollary 2 (i)", "Gates of examples with an outlier are close to 0.",
-             lambda layers: layers[0].checks()[:1], theory=("Corollary 2",), replies={
+             lambda layers: [*shut_out(SCALES[0])(layers), *layers[0].checks()[:1]], theory=("Corollary 2",),
+             earlier=(Rule(lambda layers: layers[0].checks()[:1], "It compared means of gates; the corollary bounds "
+                           "the gate itself."),), replies={
                  "holds": "This is what the corollary says of one trained layer, for outliers it never saw.",
                  "fails": "Within its premises the corollary would be contradicted.",
                  "inconclusive": "The seeds differ too much in how far their gate has turned against outliers.",
@@ -208,7 +258,9 @@ ENTRY = Entry(
                  "inconclusive": "The mean of the least scaled gate is too near the order that was asked for.",
                  "outside": "The corollary speaks of models trained within the premises of Theorem 1."}),
         Part("remark", "remark 7", "Gates of clean examples decay exponentially with their distance from the query.",
-             lambda layers: layers[0].checks()[1:], theory=("Corollary 2",), replies={
+             remark7, theory=("Corollary 2",), earlier=(
+                 Rule(lambda layers: layers[0].checks()[1:], "A geometric law with any ratio passed, one that does "
+                      "not fall as well."),), replies={
                  "holds": "The decay is exponential on average, and it comes from the form of the gate more than from "
                           "training.",
                  "fails": "The remark reads a lower bound as a law, which the gates then do not follow.",
@@ -227,6 +279,12 @@ ENTRY = Entry(
                           "seeds one of our two upper layers does not filter as it does.",
                  "inconclusive": "Whether the second layer filters depends on the seed, so much that more seeds would "
                                  "measure a mixture; the figure shows one model."}),
+        Part("ours", "outliers no larger than in training", "At kappa_a' = kappa_a as well, gates of examples with an "
+             "outlier are close to 0 in one layer.", shut_out(SCALES[1]), replies={
+                 "holds": "The corollary asks for no larger outliers than those of training, and none are needed.",
+                 "fails": "The corollary hides a constant, and at six patterns it takes larger outliers than those of "
+                          "training to shut out directions whose coefficients nearly cancel.",
+                 "inconclusive": "The share of open gates is too near the one in twenty that was allowed."}),
         Part("ours", "the last layer", "The last layer, which the output is read from, shuts outliers out.",
              last_layer, replies={
                  "holds": "One filter before the output is enough for the loss to vanish, and it forms where the "

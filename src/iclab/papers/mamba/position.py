@@ -1,7 +1,7 @@
 """Claim `mamba.position`: outliers next to the query hurt Mamba most; the linear Transformer ignores their position.
 
 The paper gives neither its label rule nor kappa_a'. Both models are judged at one common setting, that which came
-nearest to the paper's six numbers on other seeds: a poisoned example is mislabelled in 85 % of cases, and its
+nearest to the paper's six numbers on other seeds: a poisoned example is mislabelled in four of five cases, and its
 outlier is as large as in training (`mamba.table1` has others). Rule: Mamba's accuracy with outliers far from the query
 is at least that with outliers anywhere (less 0.005), which is above that with outliers close; the linear Transformer's
 three accuracies differ by at most 0.02, and leave room (none is above 0.95). A linear Transformer whose tokens read all

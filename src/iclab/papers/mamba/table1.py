@@ -1,7 +1,7 @@
 """Table 1: accuracy of the three-layer models by the position of the outlier examples, at outlier fraction 0.5.
 
 The paper gives neither the label rule nor kappa_a'; this table tries several, each for both models, and reports which
-is nearest to all six of the paper's numbers. One rule is ours: a poisoned example is mislabelled in 85 % of cases,
+is nearest to all six of the paper's numbers. One rule is ours: a poisoned example is mislabelled in four of five cases,
 which the paper's definition 2 allows (any function of the input); it was found on other seeds. The linear Transformer
 is shown in both readings (`iclab.papers.mamba.deep`). Cost: 8 more trainings and 1 million test prompts, about 8 s.
 """
@@ -27,13 +27,13 @@ FRACTION = 0.5
 PLACEMENTS = ("far", "random", "close")
 PAPER = {"mamba": (0.9984, 0.9904, 0.7328), "linear": (0.7852, 0.7828, 0.7860)}
 NAMES = {"mamba": "Mamba", "linear": "linear Transformer", "causal": "linear Transformer, causal"}
-MOSTLY_WRONG = "wrong in 85 %"
-CORRECT_ABOVE = 0.7
-"""In units of K': above it lie 15 % of the coefficients of irrelevant patterns, which are uniform in (-K', K')."""
+MOSTLY_WRONG = "wrong in four of five"
+CORRECT_ABOVE = 0.6
+"""In units of K': above it lies a fifth of the coefficients of irrelevant patterns, which are uniform in (-K', K')."""
 
 
 def mostly_wrong(clean: Any, coin: Any, x: Any) -> Any:
-    """The wrong label, except where the coefficient of the irrelevant pattern is among the largest 15 %."""
+    """The wrong label, except where the coefficient of the irrelevant pattern is among the largest fifth."""
     test = attacked_prompts("flip", FRACTION)
     first, last = test.relevant_patterns, test.relevant_patterns + test.irrelevant_patterns
     kappa = x[..., first:last].sum(-1) / test.pattern_norm
@@ -125,7 +125,7 @@ ENTRY = Entry(
     aliases=("workshop.table2",), notes=(
         Note("2026-11-18", "How the common setting was found, on search seeds: label rules flip, target, random and "
              "wrong with probability 0.5 to 1, kappa_a' of 1 to 10 kappa_a, U 1 to 5, both readings of the linear "
-             "Transformer. With wrong labels in 85 % of cases, kappa_a' = kappa_a and U 5 all six numbers were within "
-             "6 points of the paper's; the paper's own three rules came no nearer than 11 (target, kappa_a' = kappa_a, "
+             "Transformer. With wrong labels in four of five cases, kappa_a' = kappa_a and U 5 all six numbers were "
+             "within 5 points of the paper's; the paper's own three rules came no nearer than 11 (target, kappa_a' = kappa_a, "
              "U 2). Under flip the linear Transformer answers at random, under target and random it errs in 1 or 2 % "
              "until the outliers are so large that seeds differ by tens of points."),))
