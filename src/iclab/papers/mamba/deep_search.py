@@ -128,8 +128,8 @@ def run(lab: Lab) -> Findings:
 ENTRY = Entry(
     "mamba.deep_search", "Which layers of a stack filter, by how it is trained", "ours", run, kind="table", sizes=SIZES,
     says="All three layers shut poison out; how the stack is trained is not given.", notes=(
-        Note("2026-11-18", "A wider search, of some 30 settings with 6 or 8 search seeds each (Adam 3e-4 to 3e-2, SGD 0.001 to "
-             "10, B 8 to 32, T up to 6,000), gave these ratios of poisoned to clean gates by layer, at three "
+        Note("2026-11-18", "A wider search, of some 30 settings with 6 or 8 search seeds each (Adam 3e-4 to 3e-2, SGD "
+             "0.001 to 10, B 8 to 32, T up to 6,000), gave these ratios of poisoned to clean gates by layer, at three "
              "times the training scale. One gate, not divided: Adam 1e-3 0.77, 0.26, 0.30; SGD 0.01 0.94, 0.32, "
              "0.35. One gate, divided: Adam 1e-3 0.69, 0.27, 0.20; Adam 1e-2 0.22, 0.30, 0.69; SGD 0.2 0.73, "
              "0.42, 0.09. A gate per channel, divided: SGD 0.5 0.39, 0.21, 0.28; Adam 2e-3 0.52, 0.12, 0.04, the "

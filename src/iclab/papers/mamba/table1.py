@@ -127,5 +127,5 @@ ENTRY = Entry(
              "wrong with probability 0.5 to 1, kappa_a' of 1 to 10 kappa_a, U 1 to 5, both readings of the linear "
              "Transformer. With wrong labels in four of five cases, kappa_a' = kappa_a and U 5 all six numbers were "
              "within 5 points of the paper's; the paper's own three rules came no nearer than 11 (target, kappa_a' = "
-             "kappa_a, U 2). Under flip the linear Transformer answers at random, under target and random it errs in 1 or 2 % "
-             "until the outliers are so large that seeds differ by tens of points."),))
+             "kappa_a, U 2). Under flip the linear Transformer answers at random, under target and random it errs in 1 "
+             "or 2 % until the outliers are so large that seeds differ by tens of points."),))
