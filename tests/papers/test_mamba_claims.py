@@ -227,7 +227,9 @@ def test_scores_gather_in_every_layer(deep):
     assert judged(0, masses)[0] == "holds"
     nothing_learnt = attention.Masses(*(np.repeat(values[:, :1], 3, axis=1) for values in masses))
     assert [judged(layer, nothing_learnt)[2] for layer in range(3)] == ["fails"] * 3
+    assert verdicts(attention.gaps(range(3))({"three layers": nothing_learnt}))[1::2] == ["fails"] * 3
     wrong_pattern = attention.Masses(masses.other, masses.same)  # labels shuffled: the wrong pattern is attended
+    assert "fails" in verdicts(attention.gaps(range(3))({"three layers": wrong_pattern}))
     assert "fails" in [verdict for layer in range(3) for verdict in judged(layer, wrong_pattern)]
 
 
@@ -260,6 +262,19 @@ def test_gates_filter_and_decay(trained_mamba):
     decay = fit_decay(0.4 * 0.8 ** np.arange(12))
     assert (decay.first, decay.ratio, decay.explained) == pytest.approx((0.4, 0.8, 1.0))
     np.testing.assert_allclose(decay.at(3), [0.4, 0.32, 0.256])
+
+
+def test_gates_of_poisoned_examples_are_shut(trained_mamba):
+    def judged(models):
+        profile = gate.Profile("one layer", np.ones((4, 20)), np.ones((4, 20)),
+                               open_gates=gate.open_gates(models, SEEDS, 1000))
+        return [verdicts(gate.shut_out(scale)([profile])) for scale in gate.SCALES]
+
+    assert judged(trained_mamba)[0] == ["holds"]
+    assert judged([ungated(m) for m in trained_mamba]) == [["fails"], ["fails"]]
+    assert judged([untrained(m) for m in trained_mamba])[1] == ["fails"]
+    flat = gate.Profile("one layer", 0.99 ** np.tile(np.arange(20), (4, 1)), np.ones((4, 20)))
+    assert verdicts(gate.remark7([flat])) == ["holds", "fails"]
 
 
 def test_gates_of_clean_examples_halve_at_most(trained_mamba):
