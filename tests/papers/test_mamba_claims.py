@@ -273,6 +273,8 @@ def test_gates_of_poisoned_examples_are_shut(trained_mamba):
     assert judged(trained_mamba)[0] == ["holds"]
     assert judged([ungated(m) for m in trained_mamba]) == [["fails"], ["fails"]]
     assert judged([untrained(m) for m in trained_mamba])[1] == ["fails"]
+    open_gate = gate.Profile("one layer", np.ones((4, 20)), np.ones((4, 20)))
+    assert verdicts(gate.same_scale([dataclasses.replace(open_gate, same_scale=open_gate)])) == ["fails"]
     flat = gate.Profile("one layer", 0.99 ** np.tile(np.arange(20), (4, 1)), np.ones((4, 20)))
     assert verdicts(gate.remark7([flat])) == ["holds", "fails"]
 

@@ -3,12 +3,12 @@
 Rules, written before the run, at outlier fraction 0.3, test outliers three times the training scale. Corollary 2 (i),
 for the one-layer Mamba of figure 2: of the poisoned examples next to the query, where no gate has decayed, at most one
 in twenty has a gate above 1 / M1 (that of an untrained model is 1/4), and over the nearest 8 positions the mean gate of
-poisoned examples is at most a quarter of that of clean ones; an earlier rule had only the latter. Ours: the former for
-test outliers that are no larger than in training. Corollary 2 (ii), same model: with G(j) the gate of the clean example
-that is j-th nearest to the query among clean ones, the mean over prompts of the least 2^(j-1) G(j) over j is at least
-0.1 (an order; with every step 1/2 it is 1/4). Remark 7, same model: a geometric law explains at least 0.9 of the
-variance of the clean gates' logarithms, and each gate is at most 0.95 of the next nearer one (both hold for an
-untrained model too; an earlier rule had only the former).
+poisoned examples is at most a quarter of that of clean ones; an earlier rule had only the latter. Ours: the latter for
+test outliers as large as in training (settled after a look; it was the former, which says little). Corollary 2 (ii),
+same model: with G(j) the gate of the clean example that is j-th nearest to the query among clean ones, the mean over
+prompts of the least 2^(j-1) G(j) over j is at least 0.1 (an order; with every step 1/2 it is 1/4). Remark 7, same
+model: a geometric law explains at least 0.9 of the variance of the clean gates' logarithms, and each gate is at most
+0.95 of the next nearer one (both hold for an untrained model too; an earlier rule had only the former).
 
 Figures 4 and 6: the ratio of gates and the geometric law in each layer of the three-layer Mamba, with a setting that
 was chosen on other seeds (`mamba.deep_search`; with the setting before it figure 4 failed and figure 6 was
@@ -38,6 +38,7 @@ from iclab.probes import UNIT
 from iclab.probes.error_rate import averages
 from iclab.probes.inside import fit_decay, gate_profiles
 from iclab.probes.looks import Look, Numbers, Shown
+from iclab.prompts import Classification
 from iclab.training import Trained
 
 FRACTION = 0.3
@@ -68,6 +69,8 @@ class Profile:
     """The least 2^(j-1) G(j) over clean examples."""
     open_gates: Float[np.ndarray, "scales seeds"] | None = None
     """Share of open gates among poisoned examples next to the query, for test outliers at each of `SCALES`."""
+    same_scale: Profile | None = None
+    """The same layer, with test outliers as large as in training."""
 
     @property
     def share(self) -> Mean:
@@ -137,6 +140,13 @@ def shut_out(scale: float) -> Callable[[Sequence[Profile]], list[Check]]:
     return checks
 
 
+def same_scale(layers: Sequence[Profile]) -> list[Check]:
+    """Poisoned examples are shut out when their outliers are as large as in training."""
+    assert layers[0].same_scale is not None
+    return [Check("gate of poisoned over clean examples, kappa_a' = kappa_a", layers[0].same_scale.share, "<=",
+                  SHARE_ALLOWED)]
+
+
 def remark7(layers: Sequence[Profile]) -> list[Check]:
     """Gates of clean examples follow a geometric law that falls."""
     return [layers[0].checks()[1], Check("one layer: decay ratio", layers[0].ratio, "<=", RATIO_ALLOWED)]
@@ -148,10 +158,10 @@ def local_bias(layers: Sequence[Profile]) -> list[Check]:
                   ">=", LEAST_SCALED)]
 
 
-def profiles(lab: Lab, models: Sequence[Trained]) -> list[Profile]:
+def profiles(lab: Lab, models: Sequence[Trained], test: Classification = TEST) -> list[Profile]:
     """Gate profiles of every layer of these models."""
     seeds = [trained.run.init_seed for trained in models]
-    clean, poisoned = lab.remember(gate_profiles, models, TEST, count=lab.size.prompts, seeds=seeds)
+    clean, poisoned = lab.remember(gate_profiles, models, test, count=lab.size.prompts, seeds=seeds)
     depth = clean.shape[1]
     return [Profile("one layer" if depth == 1 else f"layer {i + 1} of {depth}", clean[:, i], poisoned[:, i])
             for i in range(depth)]
@@ -221,7 +231,8 @@ def run(lab: Lab) -> Findings:
     shallow = one_layer_models(lab, "mamba")
     least = lab.remember(least_scaled_gates, shallow, [m.run.init_seed for m in shallow], lab.size.prompts)
     opened = lab.remember(open_gates, shallow, [m.run.init_seed for m in shallow], lab.size.prompts)
-    layers = [*(replace(profile, least_scaled=least, open_gates=np.asarray(opened))
+    (same,) = profiles(lab, shallow, attacked_prompts("flip", FRACTION, SCALES[1]))
+    layers = [*(replace(profile, least_scaled=least, open_gates=np.asarray(opened), same_scale=same)
                 for profile in profiles(lab, shallow)),
               *profiles(lab, deep_models(lab)["mamba"])]
     filters = shuts(layers[1:])
@@ -280,11 +291,13 @@ ENTRY = Entry(
                  "inconclusive": "Whether the second layer filters depends on the seed, so much that more seeds would "
                                  "measure a mixture; the figure shows one model."}),
         Part("ours", "outliers no larger than in training", "At kappa_a' = kappa_a as well, gates of examples with an "
-             "outlier are close to 0 in one layer.", shut_out(SCALES[1]), replies={
+             "outlier are close to 0 in one layer.", same_scale, earlier=(
+                 Rule(shut_out(SCALES[1]), "It bounded the gate by 1 / M1, which that of a clean example hardly "
+                      "exceeds."),), replies={
                  "holds": "The corollary asks for no larger outliers than those of training, and none are needed.",
                  "fails": "The corollary hides a constant, and at six patterns it takes larger outliers than those of "
                           "training to shut out directions whose coefficients nearly cancel.",
-                 "inconclusive": "The share of open gates is too near the one in twenty that was allowed."}),
+                 "inconclusive": "How much poison passes at this scale is too near the quarter that was allowed."}),
         Part("ours", "the last layer", "The last layer, which the output is read from, shuts outliers out.",
              last_layer, replies={
                  "holds": "One filter before the output is enough for the loss to vanish, and it forms where the "
