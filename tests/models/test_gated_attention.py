@@ -45,6 +45,23 @@ def test_the_linear_member_is_mamba_with_its_gate_at_one():
     np.testing.assert_array_equal(seen.gates, 1.0)
 
 
+def test_a_stack_that_is_not_causal_ignores_the_order_of_its_examples():
+    def outputs(model):
+        params = model.init(jax.random.key(0), 30)
+        return [float(forward(model, params, prompt)[0]) for prompt in (one_prompt(), turned)]
+
+    prompt = one_prompt()
+    order = np.r_[np.random.default_rng(0).permutation(20), 20]
+    turned = prompt._replace(x=prompt.x[order], y=prompt.y[order])
+    causal = GatedAttention(member="linear", layers=3, init_scale=0.6, normalise=True)
+    ordered, shuffled = outputs(replace(causal, causal=False))
+    np.testing.assert_allclose(ordered, shuffled, rtol=1e-4)
+    ordered, shuffled = outputs(causal)
+    assert abs(ordered - shuffled) > 1e-3 * abs(ordered)
+    one_layer = replace(causal, layers=1)
+    np.testing.assert_allclose(outputs(one_layer), outputs(replace(one_layer, causal=False)), rtol=1e-5)
+
+
 def test_a_vector_label_scales_the_output_as_it_must():
     scalar, vector = GatedAttention(member="linear"), GatedAttention(member="linear",
                                                                       embedding=LabelEmbedding(size=4, norm=3.0))
@@ -57,6 +74,7 @@ def test_a_vector_label_scales_the_output_as_it_must():
 @pytest.mark.parametrize(("changes", "message"), [
     ({"member": "lstm"}, "member must be one of linear, mamba"),
     ({"layers": 0}, "layers must be a whole number >= 1, got 0"),
+    ({"causal": False}, "causal must be true unless member is linear"),
     ({"retention": 1.5}, "retention must be in (0, 1], got 1.5"),
     ({"form": "loop"}, "form must be one of sum, recurrence, chunked, got 'loop'"),
 ])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 from every_entry import verdicts
@@ -12,6 +13,7 @@ from iclab import replace, train_many
 from iclab.lab.estimates import Rate
 from iclab.lab.powers import Scaling
 from iclab.lab.premises import premises_of
+from iclab.models import forward
 from iclab.papers.mamba import (
     attention,
     context,
@@ -21,6 +23,8 @@ from iclab.papers.mamba import (
     iterations,
     length,
     position,
+    single,
+    table1,
     tasks,
     unseen,
     window,
@@ -31,6 +35,7 @@ from iclab.papers.mamba.table1 import FRACTION, PLACEMENTS
 from iclab.papers.mamba.trained import ungated, untrained
 from iclab.probes import model_errors
 from iclab.probes.inside import fit_decay, gate_profiles, score_masses
+from iclab.probes.watched import watched_prompts
 from iclab.sweeps.results import Results
 
 SEEDS = [0, 1, 2, 3]
@@ -209,7 +214,7 @@ def test_only_a_gate_on_the_example_itself_filters(trained_mamba, trained_linear
 @pytest.fixture(scope="module")
 def deep():
     """Four seeds of the three-layer Mamba, trained briefly."""
-    return train_many([deep_run("mamba", 300).seeded(seed) for seed in SEEDS], probe=mass_along)
+    return train_many([deep_run("mamba", 400).seeded(seed) for seed in SEEDS], probe=mass_along)
 
 
 def test_scores_gather_in_every_layer(deep):
@@ -222,7 +227,9 @@ def test_scores_gather_in_every_layer(deep):
     assert judged(0, masses)[0] == "holds"
     nothing_learnt = attention.Masses(*(np.repeat(values[:, :1], 3, axis=1) for values in masses))
     assert [judged(layer, nothing_learnt)[2] for layer in range(3)] == ["fails"] * 3
+    assert verdicts(attention.gaps(range(3))({"three layers": nothing_learnt}))[1::2] == ["fails"] * 3
     wrong_pattern = attention.Masses(masses.other, masses.same)  # labels shuffled: the wrong pattern is attended
+    assert "fails" in verdicts(attention.gaps(range(3))({"three layers": wrong_pattern}))
     assert "fails" in [verdict for layer in range(3) for verdict in judged(layer, wrong_pattern)]
 
 
@@ -257,6 +264,21 @@ def test_gates_filter_and_decay(trained_mamba):
     np.testing.assert_allclose(decay.at(3), [0.4, 0.32, 0.256])
 
 
+def test_gates_of_poisoned_examples_are_shut(trained_mamba):
+    def judged(models):
+        profile = gate.Profile("one layer", np.ones((4, 20)), np.ones((4, 20)),
+                               open_gates=gate.open_gates(models, SEEDS, 1000))
+        return [verdicts(gate.shut_out(scale)([profile])) for scale in gate.SCALES]
+
+    assert judged(trained_mamba)[0] == ["holds"]
+    assert judged([ungated(m) for m in trained_mamba]) == [["fails"], ["fails"]]
+    assert judged([untrained(m) for m in trained_mamba])[1] == ["fails"]
+    open_gate = gate.Profile("one layer", np.ones((4, 20)), np.ones((4, 20)))
+    assert verdicts(gate.same_scale([dataclasses.replace(open_gate, same_scale=open_gate)])) == ["fails"]
+    flat = gate.Profile("one layer", 0.99 ** np.tile(np.arange(20), (4, 1)), np.ones((4, 20)))
+    assert verdicts(gate.remark7([flat])) == ["holds", "fails"]
+
+
 def test_gates_of_clean_examples_halve_at_most(trained_mamba):
     def judged(models):
         least = gate.least_scaled_gates(models, SEEDS, 1000)
@@ -270,6 +292,31 @@ def test_gates_of_clean_examples_halve_at_most(trained_mamba):
     assert gate.least_scaled_gates([no_step], [0], 1000)[0] < 0.25
 
 
+def test_one_layer_filters_before_the_output_or_all_do():
+    def judged(*shares):
+        layers = [gate.Profile("one layer", np.ones((8, 20)), np.full((8, 20), 0.1))]
+        layers += [gate.Profile(f"layer {i + 1} of 3", np.ones((8, 20)), np.full((8, 20), share) + noise)
+                   for i, share in enumerate(shares)]
+        return [verdicts(rule(layers)) for rule in (gate.last_layer, gate.not_every_layer)]
+
+    noise = np.linspace(-0.01, 0.01, 8)[:, None]
+    assert judged(0.8, 0.5, 0.1) == [["holds", "holds"], ["holds"]]
+    assert judged(0.1, 0.1, 0.1) == [["holds", "holds"], ["fails"]]
+    assert judged(1.0, 1.0, 1.0) == [["fails", "fails"], ["holds"]]  # ungated
+
+
+def test_one_prompt_shows_what_the_model_shows(deep):
+    prompts = watched_prompts(gate.TEST, 200)
+    prompt = jax.tree.map(lambda field: field[0], prompts)
+    seen = jax.jit(lambda params: forward(deep[0].run.model, params, prompt)[1].gates)(deep[0].params)
+    columns = np.c_[np.asarray(prompt.x), np.asarray(prompt.y)]
+    np.testing.assert_allclose(single.stack_gates(deep[0], columns), seen, rtol=1e-3)
+    one = single.one_prompt(deep[0], gate.TEST, 200)
+    clean, poisoned = one.rows(0)
+    np.testing.assert_array_equal(np.isnan(clean), ~np.isnan(poisoned))
+    np.testing.assert_array_equal(np.isnan(clean[0]), np.asarray(prompt.truth.outlier)[-2::-1])
+
+
 def test_positions_matter_only_with_a_gate(deep):
     tests = [attacked_prompts("flip", FRACTION, placement=place) for place in PLACEMENTS]
 
@@ -277,16 +324,50 @@ def test_positions_matter_only_with_a_gate(deep):
         return 1 - model_errors(models, tests, count=1000, seeds=SEEDS)
 
     def judged(mamba, linear):
-        return verdicts(position.checks(mamba, linear))
+        values = {"mamba": mamba[:, None], "linear": linear[:, None]}
+        return verdicts(position.at_common(table1.Accuracies(values, (position.COMMON,), deep[0].run)))
 
-    flat = np.full((4, 3), 0.785)
+    flat = np.full((4, 3), 0.785) + np.linspace(-0.002, 0.002, 4)[:, None]
     sound = accuracies(deep)
     assert (sound[:, 1] > sound[:, 2]).all()
     assert "fails" not in judged(sound, flat)
+    assert judged(sound, flat + 0.2)[3] == "fails"  # no room
     assert judged(sound, sound)[2] != "holds"  # a gate is not flat
     # An untrained model would not fail: its gate already decays with distance, which is all that the order needs.
     assert judged(accuracies([ungated(m) for m in deep]), flat)[1] != "holds"
     assert "fails" in judged(flat, flat)
+
+
+def test_only_a_causal_stack_sees_positions():
+    def largest_less_least(causal):
+        models = train_many([deep_run("linear", 100, causal=causal).seeded(seed) for seed in SEEDS])
+        tests = [attacked_prompts("flip", FRACTION, placement=place) for place in PLACEMENTS]
+        accuracies = 1 - model_errors(models, tests, count=1000, seeds=SEEDS)
+        return position.checks(accuracies, accuracies)[2]
+
+    assert verdicts([largest_less_least(None)]) != ["fails"]
+    assert verdicts([largest_less_least(True)]) == ["fails"]
+
+
+def test_the_numbers_of_table_1():
+    def judged(mamba, linear):
+        values = {name: np.tile(row, (8, 1))[:, None] + np.linspace(-0.002, 0.002, 8)[:, None, None]
+                  for name, row in (("mamba", mamba), ("linear", linear))}
+        return set(verdicts(position.numbers(table1.Accuracies(values, (position.COMMON,), deep_run("mamba", 1)))))
+
+    near = np.array([0.99, 0.95, 0.72]), np.array([0.8, 0.8, 0.8])
+    assert judged(*near) == {"holds"}
+    assert "fails" in judged(near[0][::-1], near[1])
+    assert "fails" in judged(near[0], near[1] - 0.25)  # half of the answers are wrong, as under flip
+
+
+def test_the_rule_of_our_own_mislabels_four_of_five():
+    poisoned = table1.judged_prompts(*position.COMMON, "random").sample(0, 4000)
+    same = poisoned.truth.pattern[:, :-1] == poisoned.truth.pattern[:, -1:]
+    right = np.where(same, 1, -1) * np.asarray(poisoned.label)[:, None] == np.asarray(poisoned.y)[:, :-1]
+    outlier = np.asarray(poisoned.truth.outlier)[:, :-1]
+    assert right[~outlier].all()
+    assert 0.19 < right[outlier].mean() < 0.21
 
 
 def test_the_window_has_edges():

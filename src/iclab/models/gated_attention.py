@@ -72,6 +72,9 @@ class GatedAttention:
     """How the sequence is computed: sum (direct), recurrence (state by state), chunked (linear in length)."""
     chunk: int = 64
     """Tokens in a chunk of the chunked form."""
+    causal: bool = True
+    """Whether a token reads only itself and those before it; if not (linear member), the order of examples is of no
+    account at any depth."""
     normalise: bool = False
     """Divide each layer's output by the number of tokens; a deep linear Transformer diverges without."""
     init_scale: float = number(default=0.2)
@@ -91,6 +94,8 @@ class GatedAttention:
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
         require_range(self, "retention", 0, 1, open_low=True)
         require_range(self, "temperature", 0, float("inf"), open_low=True, open_high=True)
+        require(self.causal or (self.member, self.form) == ("linear", "sum"), "causal", self.causal,
+                "be true unless member is linear and form is sum")
         require(not self.gate_per_channel or isinstance(self.embedding, LabelEmbedding), "gate_per_channel",
                 self.gate_per_channel, "be false when the output is read in many channels")
 
@@ -139,6 +144,8 @@ class GatedAttention:
 
     def sequence(self, streams: Streams) -> Float[Array, "tokens width"]:
         """Outputs at every token, in the form that the spec names."""
+        if not self.causal:
+            return (streams.queries @ streams.keys.T) @ streams.values
         if self.form == "recurrence":
             return recurrence(streams)
         return chunked(streams, self.chunk) if self.form == "chunked" else direct_sum(streams)

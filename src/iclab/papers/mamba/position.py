@@ -1,9 +1,14 @@
 """Claim `mamba.position`: outliers next to the query hurt Mamba most; the linear Transformer ignores their position.
 
-The paper does not give its label rule; each model is judged under the one that comes nearest to its paper row: flip for
-Mamba, target for the linear Transformer. Rule, at three times the training scale: Mamba's accuracy with outliers far
-from the query is at least that with outliers anywhere (less 0.005), which is above that with outliers close; the linear
-Transformer's three accuracies differ by at most 0.02. An earlier rule had target for both. Cost: no extra training.
+The paper gives neither its label rule nor kappa_a'. Both models are judged at one common setting, that which came
+nearest to the paper's six numbers on other seeds: a poisoned example is mislabelled in four of five cases, and its
+outlier is as large as in training (`mamba.table1` has others). Rule: Mamba's accuracy with outliers far from the query
+is at least that with outliers anywhere (less 0.005), which is above that with outliers close; the linear Transformer's
+three accuracies differ by at most 0.02, and leave room (none is above 0.95). A linear Transformer whose tokens read all
+others, as here, cannot but be flat; a causal one is not. Numbers: all six are within 0.1 of the paper's. Both rules
+were written after the search and before the judging run; two earlier rules judged each model under its own label rule,
+or both under target, at three times the training scale. At smaller scales flip at three times the training scale
+stands in, and the numbers are not judged. Cost: no extra training.
 """
 
 from __future__ import annotations
@@ -11,16 +16,27 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from iclab.lab.claims import Check
+from iclab.lab.claims import Check, between
 from iclab.lab.entries import Checks, Entry, Findings, Part, Rule
 from iclab.lab.estimates import Difference, Mean
 from iclab.lab.laboratory import Lab
-from iclab.papers.mamba.settings import attacked_prompts
-from iclab.papers.mamba.table1 import FRACTION, NAMES, SIZES, Accuracies, measure, percent
+from iclab.papers.mamba.table1 import (
+    MOSTLY_WRONG,
+    NAMES,
+    PAPER,
+    PLACEMENTS,
+    SIZES,
+    Accuracies,
+    judged_prompts,
+    measure,
+    percent,
+)
 from iclab.probes import UNIT
 
 FACTOR = 3.0
-SLACK, FLAT = 0.005, 0.02
+COMMON = (MOSTLY_WRONG, 1.0)
+STANDS_IN = ("flip", FACTOR)
+SLACK, FLAT, ROOM, NEAR = 0.005, 0.02, 0.95, 0.1
 
 
 def checks(mamba: Float[np.ndarray, "seeds 3"], linear: Float[np.ndarray, "seeds 3"]) -> list[Check]:
@@ -32,25 +48,42 @@ def checks(mamba: Float[np.ndarray, "seeds 3"], linear: Float[np.ndarray, "seeds
                   Mean(linear.max(axis=1) - linear.min(axis=1), UNIT), "<=", FLAT)]
 
 
+def common(accuracies: Accuracies) -> tuple[str, float]:
+    """The setting at which both models are judged."""
+    return COMMON if COMMON in accuracies.rows else STANDS_IN
+
+
+def at_common(accuracies: Accuracies) -> list[Check]:
+    """The rule at the common setting, where the linear Transformer's accuracy must leave room to change."""
+    mamba, linear = (accuracies.at(model, *common(accuracies)) for model in PAPER)
+    return [*checks(mamba, linear),
+            Check("linear Transformer: largest of the three", Mean(linear.max(axis=1), UNIT), "<=", ROOM)]
+
+
+def numbers(accuracies: Accuracies) -> list[Check]:
+    """All six accuracies are near the paper's."""
+    found = []
+    for model, theirs in PAPER.items():
+        measured = accuracies.at(model, *COMMON) if COMMON in accuracies.rows else np.full((2, 3), np.nan)
+        for place, values, value in zip(PLACEMENTS, measured.T, theirs, strict=True):
+            found += between(f"{NAMES[model]}, {place}", Mean(values, UNIT), value - NEAR, min(value + NEAR, 1.0))
+    return found
+
+
 def under(mamba: str, linear: str) -> Checks:
-    """The rule with these label rules."""
+    """The rule with these label rules at three times the training scale."""
     return lambda accuracies: checks(accuracies.at("mamba", mamba, FACTOR), accuracies.at("linear", linear, FACTOR))
-
-
-def words(accuracies: Accuracies, model: str, rule: str) -> str:
-    """A row of the table."""
-    return f"{NAMES[model]} under {rule} {' / '.join(map(percent, accuracies.at(model, rule, FACTOR).T))} %"
 
 
 def run(lab: Lab) -> Findings:
     """Measure table 1."""
     accuracies = measure(lab)
-    rows = [words(accuracies, model, rule) for model, rule in
-            (("mamba", "flip"), ("linear", "target"), ("mamba", "target"), ("linear", "flip"))]
+    rule, factor = common(accuracies)
+    rows = [f"{NAMES[model]} {' / '.join(map(percent, accuracies.at(model, rule, factor).T))} %"
+            for model in accuracies.values]
     return Findings(shown="Each check with its interval over seeds; the accuracies are table 1.", measured=accuracies,
-                    numbers=f"Far / random / close: {', '.join(rows[:2])}. Under the other model's rule: "
-                            f"{', '.join(rows[2:])}.",
-                    specs=[(accuracies.run, attacked_prompts("flip", FRACTION, FACTOR))])
+                    numbers=f"Far / random / close, label {rule}, kappa_a' = {factor:g} kappa_a: {'; '.join(rows)}.",
+                    specs=[(accuracies.run, judged_prompts(rule, factor))])
 
 
 ENTRY = Entry(
@@ -59,6 +92,20 @@ ENTRY = Entry(
     says="Mamba is most accurate with outliers far from the query and least with outliers close to it; the linear "
          "Transformer ignores their position.", sizes=SIZES, parts=(
         Part("figure", "table 1", "Mamba suffers most from outliers next to the query; the linear Transformer is much "
-             "less affected by their position.", under("flip", "target"), earlier=(
-                 Rule(under("target", "target"), "The paper gives no label rule; each model is now judged under the "
-                      "one that comes nearest to its row."),)),))
+             "less affected by their position.", at_common, earlier=(
+                 Rule(under("target", "target"), "The paper gives no label rule; each model was then judged under the "
+                      "one that comes nearest to its row."),
+                 Rule(under("flip", "target"), "The models were judged at different settings, the linear Transformer "
+                      "where nothing could hurt it; both are now judged at one that leaves room.")), replies={
+                 "holds": "This is what the table shows, at one setting for both models; whether the linear "
+                          "Transformer is flat by measurement or by construction depends on whether its tokens read "
+                          "all others, which the paper does not say.",
+                 "fails": "The table's setting is not given, and this one is not it.",
+                 "inconclusive": "Mamba's accuracy with outliers next to the query varies much between seeds."}),
+        Part("figure", "table 1, numbers", "Mamba's accuracies are 99.84, 99.04 and 73.28 %, the linear Transformer's "
+             "78.52, 78.28 and 78.60 %.", numbers, replies={
+                 "holds": "A common label rule and scale give all six numbers roughly, though another setting may have "
+                          "been used.",
+                 "fails": "The table's setting is not given, and this one is not it.",
+                 "inconclusive": "Mamba's accuracy with outliers next to the query varies much between seeds, or the "
+                                 "scale is too small for this row."})))
