@@ -1,48 +1,141 @@
 """Claim `icl.attention`: attention concentrates on the examples that share the query's pattern (figure 2 B).
 
-Rules, set after a first look at training: after training at least 0.8 of the attention is on these examples, at
-decisive fraction 0.6. Corollary 4.3, by which it tends to 1: in and out of domain. Figure 2 (B): out of domain
-(a = b = 0.64). Cost: no extra training.
+Rules. Corollary 4.3, in and out of domain, and figure 2 (B), out of domain (a = b = 0.64), set after a first look at
+training: after training at least 0.8 of the attention is on these examples, at decisive fraction 0.6; with C = 1 and a
+constant of 1 the corollary's bound is 0.83 at M1 = 6. Corollary 4.3 as an order, written before the judging run: what
+is missing to 1 is at most of order M1^-C for any C > 1, so its exponent of M1, from 6 to 12 with all that theorem 3.3
+asks for growing too (`growing`), is at most -1 up to the usual tolerance of 0.35; prompts without any such example are
+left out. Looked at on other seeds before: exponents near 0 in domain, and above 0 out of domain.
+Cost: 30 trainings of 600 to 1,400 steps, with `icl.neurons` and `icl.pruning`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
 from iclab.lab.claims import Check
-from iclab.lab.entries import Checks, Entry, Findings, Part
+from iclab.lab.entries import Checks, Entry, Findings, Part, Size
 from iclab.lab.estimates import Mean
 from iclab.lab.laboratory import Lab
+from iclab.papers.icl.growing import (
+    GROWING,
+    Numbers,
+    ends,
+    exponents,
+    falls,
+    growing_figure,
+    grown_models,
+    panel,
+    tests_of,
+)
 from iclab.papers.icl.mechanism import PLACES, along, watched_specs
 from iclab.papers.icl.settings import OUT_OF_DOMAIN_CONSTANT, SIZES
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes import UNIT
+from iclab.probes.error_rate import averages
+from iclab.probes.looks import Look, Shown
+from iclab.prompts import Classification
+from iclab.training import Trained
 
 SHARE = 0.8
+ORDER = -1.0
+"""The exponent of M1 that the corollary promises for what is missing: below this for every C > 1."""
+
+
+class Measured(NamedTuple):
+    """After training: the share on the same pattern, and what is missing to 1 against M1, by domain."""
+
+    shares: dict[str, Mean]
+    missing: dict[str, Numbers]
+
+
+def _missing(shown: Shown) -> Float[np.ndarray, "2"]:
+    """Attention on other patterns, summed over the prompts that have an example of the query's, and their share."""
+    scores, pattern = shown.scores[:, 0, :-1], shown.pattern
+    same = pattern[:, :-1] == pattern[:, -1:]
+    known = same.any(-1) * shown.arrays.ones_like(scores[:, 0])
+    return shown.arrays.stack([((scores * ~same).sum(-1) * known).mean(), known.mean()])
+
+
+MISSING = Look(_missing, inside=True)
+
+
+def missing_attention(models: Sequence[Trained], tests: Sequence[Classification], prompts: int, seeds: Sequence[int]
+                      ) -> Float[np.ndarray, "models tests"]:
+    """Mean attention that is not on the query's pattern, over prompts in which it occurs."""
+    lost, known = np.moveaxis(averages(MISSING, models, tests, prompts, seeds), -1, 0)
+    return np.asarray(lost / known)
+
+
+def measure_missing(lab: Lab) -> dict[str, Numbers]:
+    """What is missing to 1 against M1, by domain."""
+    size = GROWING[lab.scale]
+    seeds = lab.seeds(size.seeds)
+    values = np.stack([lab.remember(missing_attention, models, list(tests_of(M1, size).values()), size.prompts, seeds)
+                       for M1, models in grown_models(lab).items()], axis=1)
+    return {place: Numbers(size.patterns, values[:, :, i]) for i, place in enumerate(PLACES)}
 
 
 def rule(*places: str) -> Checks:
     """Most attention is on the query's pattern."""
-    def checks(shares: dict[str, Mean]) -> list[Check]:
-        return [Check(f"attention on the same pattern, {place}", shares[place], ">=", SHARE) for place in places]
+    def checks(measured: Measured) -> list[Check]:
+        return [Check(f"attention on the same pattern, {place}", measured.shares[place], ">=", SHARE)
+                for place in places]
 
     return checks
 
 
+def order(place: str) -> Checks:
+    """What is missing falls like a power of M1."""
+    return lambda measured: [falls(f"1 - attention on the same pattern, {place}", measured.missing[place], ORDER)]
+
+
 def run(lab: Lab) -> Findings:
-    """Follow the attention during training."""
+    """Follow the attention during training, and compare it as M1 grows."""
     models = one_layer_models(lab, 0.6)
     shares = {name: along(models, f"attention/{name}") for name in PLACES}
+    missing = measure_missing(lab)
+    plot = growing_figure("icl.attention", "Attention that is not on the query's pattern, as M1 grows",
+                          "One-layer Transformer after training, decisive fraction 0.6.",
+                          [panel("1 - attention on the query's pattern", missing)])
+    ranges = "; ".join(f"{place} {numbers.values[:, 0].mean():.3f} at M1 = {numbers.patterns[0]}, "
+                       f"{numbers.values[:, -1].mean():.3f} at {numbers.patterns[-1]}"
+                       for place, numbers in missing.items())
+    at_paper = watched_specs(models)
     return Findings(
-        shown="Each check with its interval over seeds; figure 2 shows the curves.",
-        measured={name: Mean(values[:, -1], UNIT) for name, values in shares.items()}, specs=watched_specs(models),
+        shown="What attention leaves on other patterns, against M1; figure 2 shows the curves during training.",
+        plots=[plot],
+        measured=Measured({name: Mean(values[:, -1], UNIT) for name, values in shares.items()}, missing),
+        specs={COROLLARY: at_paper, **{ORDERS[place]: ends(lab, place) for place in PLACES}},
         numbers="Attention on the query's pattern before and after training: " + "; ".join(
-            f"{name} {values[:, 0].mean():.2f}, {values[:, -1].mean():.3f}" for name, values in shares.items()) + ".")
+            f"{name} {values[:, 0].mean():.2f}, {values[:, -1].mean():.3f}" for name, values in shares.items())
+                + f". Missing to 1: {ranges}. Exponents of M1: {exponents(missing)}.")
 
 
+COROLLARY = "corollary 4.3"
+ORDERS = {place: f"corollary 4.3, order in M1, {place}" for place in PLACES}
+GATHERS = {"holds": "Attention gathers on the examples that matter, as we prove.",
+           "fails": "At finite sizes the constant hides how much of the attention is still elsewhere.",
+           "inconclusive": "Seeds differ too much around the threshold."}
+SLOW = {"fails": "The bound is asymptotic and has a constant; but once every margin is 1 the hinge loss moves no "
+                 "weight, so attention stops there whatever M1 is, and our proof would have to say how it goes on.",
+        "holds": "The attention that is missing falls as fast as we prove.",
+        "inconclusive": "The exponent lies too near the threshold for this many seeds."}
+ASIDE = SLOW | {"fails": "New patterns share their length among several directions and irrelevant ones are ten times "
+                         "as large as in training, so the constant is larger out of domain; but equation 92 has it "
+                         "fall with M1."}
 ENTRY = Entry(
     "icl.attention", "Attention concentrates on the query's pattern", "li2024icl, corollary 4.3, figure 2 (B)", run,
     says="After training, attention lies on the context examples with the query's pattern, in and out of domain.",
-    sizes=SIZES, parts=(
-        Part("theorem", "corollary 4.3", "The attention on examples with the query's pattern tends to 1, in and out of "
-             "domain.", rule(*PLACES), theory=("Corollary 4.3",), constant=OUT_OF_DOMAIN_CONSTANT),
+    sizes={scale: Size(**vars(size), growing=vars(GROWING[scale])) for scale, size in SIZES.items()}, parts=(
+        Part("theorem", COROLLARY, "The attention on examples with the query's pattern tends to 1, in and out of "
+             "domain.", rule(*PLACES), theory=("Corollary 4.3",), constant=OUT_OF_DOMAIN_CONSTANT, replies=GATHERS),
+        *(Part("theorem", ORDERS[place], f"What is missing to 1 {place} is at most of order M1^-C, for any C > 1.",
+               order(place), theory=("Corollary 4.3",), constant=OUT_OF_DOMAIN_CONSTANT,
+               replies=SLOW if place == "in domain" else ASIDE) for place in PLACES),
         Part("figure", "figure 2 (B)", "After training, attention concentrates on examples with the query's pattern, "
-             "out of domain.", rule("out of domain"))))
+             "out of domain.", rule("out of domain"), replies=GATHERS)))
