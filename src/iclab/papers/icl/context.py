@@ -3,10 +3,14 @@
 Rules, written before the run. Theorem 3.3 (iii) in domain (K = 0.5) and theorem 3.4 out of domain (K' = 5), one layer:
 n is the number of examples at which the error, which is at most the hinge loss, falls to 0.05, the epsilon at which the
 premises are asked for; log n is regressed on log alpha', and the exponent must lie within 0.25 of the theorem's -1 (the
-first rule allowed 0.5). Figure 3 (B), which shows only that GPT-2 requires more examples when fewer are decisive: with
-six examples its error at alpha' = 0.4 exceeds that at 1 by at least 0.05, in domain and, at the paper's K' = 5, out of
-domain; the first rule was judged at K' = 0.5, where GPT-2 errs less.
-Cost: no extra training, about 4 s.
+first rule allowed 0.5). Ours, written after looking at 600, 1,000 and 2,000 steps on other seeds (about -1.26, -1.23,
+-1.20): out of domain, training twice as long brings the exponent closer to -1, by at least 0.01.
+Figure 3 (B), which shows only that GPT-2 requires more examples when fewer are decisive: with six examples its error at
+alpha' = 0.4 exceeds that at 1 by at least 0.05, in domain (K = 0.5) and, at the paper's K' = 5, out of domain; the
+first rule was judged at K' = 0.5, where GPT-2 errs less. Prompts end at l_tr = 20 examples, beyond which it has no
+trained positions; the paper does not give the lengths of its figure.
+Settled after a look: 16 seeds and 8,000 prompts instead of 8 and 2,000, as the exponent out of domain is close to the
+threshold. Cost: 16 trainings of 1,000 to 2,000 steps, about 6 s.
 """
 
 from __future__ import annotations
@@ -19,11 +23,19 @@ from jaxtyping import Float
 from iclab.figures.plots import curve_figure
 from iclab.lab.claims import Check
 from iclab.lab.entries import Checks, Entry, Findings, Part, Rule, Size
-from iclab.lab.estimates import Difference, power
+from iclab.lab.estimates import Difference, Power, power
 from iclab.lab.laboratory import Lab
 from iclab.lab.powers import fit_law, in_words, law_panel
 from iclab.papers.icl.iterations import law_checks
-from iclab.papers.icl.settings import GPT2_TASKS, NEW_SCALE, SIZES, TRAINING_SCALE, in_domain, out_of_domain
+from iclab.papers.icl.settings import (
+    GPT2_TASKS,
+    NEW_SCALE,
+    SIZES,
+    TRAINING_SCALE,
+    in_domain,
+    one_layer_run,
+    out_of_domain,
+)
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
 from iclab.probes.by_length import context_errors, needed_examples
 from iclab.prompts import Classification
@@ -33,6 +45,8 @@ from iclab.training import Trained
 WHERE = {"in domain": "theorem 3.3 (iii)", "out of domain": "theorem 3.4 with (iii)"}
 """Domains, and where the paper states the law."""
 NEEDED, TOLERANCE, FIRST_TOLERANCE, FEW, MORE = 0.05, 0.25, 0.5, 6, 0.05
+LONGER, CLOSER = 2, 0.01
+"""How many times as long training is in the part of ours, and what it must gain."""
 CONSTANT = 0.15
 """Up to which constants open premises are asked for: 128 prompts per batch are 0.18 eps^-2 log M1 at 0.05."""
 
@@ -50,14 +64,29 @@ GPT2 = ((0.4, 0.6, 0.8, 1.0), (3, 6, 10, 20))
 """GPT-2 has no trained positions beyond 20 examples."""
 GRIDS = {"tiny": {"softmax": Grid((0.4, 1.0), (4, 64), 500), "gpt2": Grid((0.4, 1.0), (6, 20), 500)},
          "quick": {"softmax": Grid(*ONE_LAYER, 1_000), "gpt2": Grid(*GPT2, 500)},
-         "full": {"softmax": Grid(*ONE_LAYER, 2_000), "gpt2": Grid(*GPT2, 1_000)}}
+         "full": {"softmax": Grid(*ONE_LAYER, 8_000), "gpt2": Grid(*GPT2, 1_000)}}
+SEEDS = {"tiny": (2, 2), "quick": (4, 2), "full": (16, 8)}
+"""Seeds of the one-layer Transformer, and of those that train longer."""
 
 Errors = Float[np.ndarray, "seeds fractions lengths"]
 
 
 def models_of(lab: Lab, model: str) -> list[Trained]:
-    """The models judged."""
-    return one_layer_models(lab, 0.8) if model == "softmax" else gpt2_models(lab)
+    """The models judged; of the one-layer Transformer more than other entries use."""
+    if model == "gpt2":
+        return gpt2_models(lab)
+    shared = one_layer_models(lab, 0.8)
+    more = lab.seeds(SEEDS[lab.scale][0])[len(shared):]
+    return shared + (lab.train_seeds(shared[0].run, more) if more else [])
+
+
+def longer_exponent(lab: Lab) -> Power:
+    """The exponent out of domain after longer training, with the first seeds."""
+    grid, seeds = GRIDS[lab.scale]["softmax"], lab.seeds(SEEDS[lab.scale][1])
+    models = lab.train_seeds(one_layer_run(0.8, LONGER * SIZES[lab.scale].steps), seeds)
+    tests = [test_of("softmax", "out of domain", fraction, NEW_SCALE, max(grid.lengths)) for fraction in grid.fractions]
+    errors = lab.remember(context_errors, models, tests, grid.lengths, count=grid.prompts, seeds=seeds)
+    return power(grid.fractions, needed_examples(grid.lengths, errors, NEEDED))
 
 
 def test_of(model: str, where: str, fraction: float, scale: float, length: int) -> Classification:
@@ -76,12 +105,12 @@ def measure(lab: Lab, model: str, scale: float) -> dict[str, Errors]:
     return dict(zip(WHERE, np.split(errors, len(WHERE), axis=1), strict=True))
 
 
-def estimates(grids: dict[str, Grid], one_layer: dict[str, Errors], gpt2: dict[str, Errors], tame: dict[str, Errors]
-              ) -> dict[str, Any]:
+def estimates(grids: dict[str, Grid], one_layer: dict[str, Errors], gpt2: dict[str, Errors], tame: dict[str, Errors],
+              longer: Power) -> dict[str, Any]:
     """What the rules read: by domain, examples that one layer needs, and GPT-2's errors with few examples, also with
-    irrelevant patterns as in training."""
+    irrelevant patterns as in training; and the exponent after longer training."""
     few = grids["gpt2"].lengths.index(FEW)
-    return {"fractions": grids["softmax"].fractions,
+    return {"fractions": grids["softmax"].fractions, "longer": longer,
             "needed": {where: needed_examples(grids["softmax"].lengths, errors, NEEDED)
                        for where, errors in one_layer.items()},
             **{name: {where: Difference(errors[:, 0, few], errors[:, -1, few], grids["gpt2"].prompts)
@@ -95,6 +124,14 @@ def law(where: str, tolerance: float) -> Checks:
         measured["needed"][where], tolerance=tolerance)
 
 
+def closer(measured: dict[str, Any]) -> list[Check]:
+    """Longer training brings the exponent out of domain closer to the theorem's."""
+    longer = measured["longer"].slopes
+    usual = power(measured["fractions"], measured["needed"]["out of domain"]).slopes[:len(longer)]
+    return [Check(f"exponent of alpha' out of domain after {LONGER} times as many steps, less that before",
+                  Difference(longer, usual), ">=", CLOSER)]
+
+
 def fewer_need_more(measured: dict[str, Any], which: str = "few") -> list[Check]:
     """GPT-2's error with few examples, by how many are decisive."""
     return [Check(f"{where}: error with {FEW} examples at alpha' = 0.4 less that at 1", difference, ">=", MORE)
@@ -105,7 +142,8 @@ def run(lab: Lab) -> Findings:
     """Count the examples needed and draw the law."""
     grids = GRIDS[lab.scale]
     measured = estimates(grids, measure(lab, "softmax", NEW_SCALE), *(measure(lab, "gpt2", scale)
-                                                                      for scale in (NEW_SCALE, TRAINING_SCALE)))
+                                                                      for scale in (NEW_SCALE, TRAINING_SCALE)),
+                         longer=longer_exponent(lab))
     (fractions, lengths, _), needed = grids["softmax"], measured["needed"]
     fitted = fit_law(EXAMPLES, {"in domain": [1 / fraction for fraction in fractions]}, needed, lab)
     plot = curve_figure("icl.context", "Test examples needed for an error of 0.05",
@@ -123,22 +161,37 @@ def run(lab: Lab) -> Findings:
         shown="How many examples bring the error down to 0.05, against the fraction of them that are decisive; figure "
               "3 shows GPT-2's curves.",
         measured=measured, plots=[plot], constants=fitted.constants,
-        numbers=f"One layer, exponent of alpha': {exponents}. GPT-2 with {FEW} examples at alpha' = 0.4 and 1: "
+        numbers=f"One layer, exponent of alpha': {exponents}; out of domain after {LONGER} times as many steps "
+                f"{in_words(measured['longer'])}. GPT-2 with {FEW} examples at alpha' = 0.4 and 1: "
                 f"{few}.",
         specs={place: [(run, test_of("softmax", where, fraction, NEW_SCALE, max(lengths)))
                        for fraction in (fractions[0], fractions[-1])] for where, place in WHERE.items()})
 
 
+REPLIES = {
+    "in domain": {"holds": "The needed length is that of our theorem up to a constant.",
+                  "inconclusive": "The exponent lies too near the end of the tolerance.",
+                  "fails": "The length is sufficient; its exponent is that of a bound."},
+    "out of domain": {"holds": "The needed length is that of our theorem up to a constant.",
+                      "inconclusive": "The exponent lies at the end of the tolerance, too near for 16 seeds.",
+                      "fails": "Equation 92 asks for an alpha' well above 1 / M1, which is 0.17 here."}}
 ENTRY = Entry(
     "icl.context", "Test examples needed as fewer of them are decisive", "li2024icl, theorems 3.3, 3.4, figure 3 (B)",
     run, says="The number of test examples needed grows like 1 / alpha', in and out of domain.",
     sizes={scale: Size(**vars(size), grids=GRIDS[scale]) for scale, size in SIZES.items()}, parts=(
         *(Part("theorem", place, f"The required number of test examples grows like 1 / alpha' {where}.",
                law(where, TOLERANCE), theory=(f"Theorem {place.split()[1]}",), measured=("number of test examples",),
-               accuracy=NEEDED, constant=CONSTANT,
+               accuracy=NEEDED, constant=CONSTANT, replies=REPLIES[where],
                earlier=(Rule(law(where, FIRST_TOLERANCE), "Half of the exponent is too wide a tolerance."),))
           for where, place in WHERE.items()),
         Part("figure", "figure 3 (B)", "GPT-2 needs more test examples when fewer of them are decisive, in and out of "
              "domain.", fewer_need_more,
+             replies={"holds": "As our figure shows.", "inconclusive": "Six seeds of GPT-2 differ too much.",
+                      "fails": "The figure depends on how GPT-2 is trained, which we do not give."},
              earlier=(Rule(lambda measured: fewer_need_more(measured, "tame"),
-                           "The paper's K' is 5 out of domain."),))))
+                           "The paper's K' is 5 out of domain."),)),
+        Part("ours", "the exponent after longer training", "Out of domain, training longer brings the exponent closer "
+             "to that of the theorem.", closer,
+             replies={"holds": "Part of what keeps the exponent from -1 out of domain is that training is not over.",
+                      "inconclusive": "The gain is too small for this many seeds.",
+                      "fails": "Training longer does not bring the exponent closer to -1."})))

@@ -3,6 +3,7 @@
 M2 = M1 irrelevant patterns, as M2 <= O(M1); m = 100 (M1 / 6)^2 neurons; T by the law of equations 82 and 83; decisive
 fraction 0.6. The new patterns out of domain stay the paper's three, so that only training changes. At `quick` the
 irrelevant patterns fill up 30 dimensions instead. Shared by `icl.attention`, `icl.neurons` and `icl.pruning`.
+Settled after a look: with 600 steps at M1 = 6 and M1 up to 12 some seeds had not finished training at the largest M1.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TOLERANCE = 0.35
 """How far a measured exponent may lie above the theorem's."""
 GROWING = {"tiny": Size(patterns=(6, 10), seeds=2, steps=50, prompts=500, fill=30),
            "quick": Size(patterns=(6, 10), seeds=2, steps=200, prompts=500, fill=30),
-           "full": Size(patterns=(6, 7, 8, 10, 12), seeds=6, steps=600, prompts=2_000, fill=None)}
+           "full": Size(patterns=(6, 7, 8, 9, 10), seeds=6, steps=1_000, prompts=2_000, fill=None)}
 """Values of M1; steps at the first; dimensions to fill up, if M2 is not M1."""
 
 
@@ -82,9 +83,9 @@ def ends(lab: Lab, *places: str) -> list[Spec]:
             for place in places]
 
 
-def falls(name: str, numbers: Numbers, theory: float) -> Check:
+def falls(name: str, numbers: Numbers, theory: float, tolerance: float = TOLERANCE) -> Check:
     """The number falls with M1 at least as fast as the theorem's power, up to the tolerance."""
-    return Check(f"exponent of M1 in {name} (theorem {theory:g})", power(*numbers), "<=", theory + TOLERANCE)
+    return Check(f"exponent of M1 in {name} (theorem {theory:g})", power(*numbers), "<=", theory + tolerance)
 
 
 def panel(title: str, curves: Mapping[str, Numbers]) -> Panel:

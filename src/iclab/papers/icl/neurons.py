@@ -3,7 +3,7 @@
 Rules. Proposition 4.5 and figure 2 (C, D), written before the run: after training, over the half of the neurons with
 the largest rows of W_O W_V, the mean cosine of the label part with +-q (the sign of the neuron's output weight) is at
 least 0.95, and the median cosine of the input part with the mean pattern is at least 0.8. Bounds (21) and (22) as
-orders, written before the judging run: with M2 = M1 from 6 to 12 and all that theorem 3.3 asks for growing too
+orders, written before the judging run: with M2 = M1 from 6 to 10 and all that theorem 3.3 asks for growing too
 (`growing`), what is missing to a cosine of 1 falls like M2^-1 and M1^-1, with exponents of at most -1 up to the usual
 tolerance of 0.35, for the worst neuron of the larger half. Looked at on other seeds before: the first grows, the second
 falls like M1^-2. Cost: that of `icl.attention`.

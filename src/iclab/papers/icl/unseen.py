@@ -84,6 +84,12 @@ ENTRY = Entry(
     sizes=SIZES, parts=(
         Part("theorem", "theorem 3.3", "After training on M1 tasks that show every pattern equally often with either "
              "label, the hinge loss is small on every in-domain task.", hinge_loss, theory=("Theorem 3.3",),
-             accuracy=ACCURACY, constant=IN_DOMAIN_CONSTANT, earlier=(FIRST_RULE,)),
+             accuracy=ACCURACY, constant=IN_DOMAIN_CONSTANT, earlier=(FIRST_RULE,),
+             replies={"holds": "Six tasks that cover every pattern with both labels are enough, as we prove.",
+                      "fails": "The premises are met only up to constants.",
+                      "inconclusive": "Seeds differ too much around the threshold."}),
         Part("ours", "the error on unseen tasks", "The trained model errs on almost no prompt of an unseen task.",
-             wrong_answers)))
+             wrong_answers,
+             replies={"holds": "A hinge loss below epsilon leaves an error below epsilon.",
+                      "fails": "The theorem bounds the hinge loss, of which this error is a part.",
+                      "inconclusive": "Seeds differ too much around the threshold."})))
