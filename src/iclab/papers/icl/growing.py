@@ -1,9 +1,10 @@
 """The one-layer Transformer as the number of patterns grows, trained as theorem 3.3 asks.
 
 M2 = M1 irrelevant patterns, as M2 <= O(M1); m = 100 (M1 / 6)^2 neurons; T by the law of equations 82 and 83; decisive
-fraction 0.6. The new patterns out of domain stay the paper's three, so that only training changes. At `quick` the
-irrelevant patterns fill up 30 dimensions instead. Shared by `icl.attention`, `icl.neurons` and `icl.pruning`.
-Settled after a look: with 600 steps at M1 = 6 and M1 up to 12 some seeds had not finished training at the largest M1.
+fraction 0.6. The new patterns out of domain stay the paper's three, so that only training changes; they take M1 >= 6.
+At `quick` the irrelevant patterns fill up 30 dimensions instead. Shared by `icl.attention`, `icl.neurons` and
+`icl.pruning`. Settled after a look: with 600 steps at M1 = 6 and M1 up to 12 some seeds had not finished training at
+the largest M1; from 6 to 10 with six seeds the exponents of norms were too uncertain.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TOLERANCE = 0.35
 """How far a measured exponent may lie above the theorem's."""
 GROWING = {"tiny": Size(patterns=(6, 10), seeds=2, steps=50, prompts=500, fill=30),
            "quick": Size(patterns=(6, 10), seeds=2, steps=200, prompts=500, fill=30),
-           "full": Size(patterns=(6, 7, 8, 9, 10), seeds=6, steps=1_000, prompts=2_000, fill=None)}
+           "full": Size(patterns=(4, 5, 6, 8, 10), seeds=8, steps=1_000, prompts=2_000, fill=None)}
 """Values of M1; steps at the first; dimensions to fill up, if M2 is not M1."""
 
 
@@ -61,11 +62,13 @@ def a_run(M1: int, size: Size) -> Run:
 
 
 def tests_of(M1: int, size: Size) -> dict[str, Classification]:
-    """Test prompts in and out of domain."""
+    """Test prompts in domain and, if there are enough patterns to mix, out of it."""
     patterns = _patterns(M1, size.fill)
-    rows = tuple((*row, *[0.0] * (M1 - FIRST)) for row in new_patterns(LARGEST_SUM))
-    return {"in domain": in_domain(DECISIVE, **patterns),
-            "out of domain": replace(out_of_domain(DECISIVE), pattern_mixtures=rows, **patterns)}
+    tests = {"in domain": in_domain(DECISIVE, **patterns)}
+    if M1 >= FIRST:
+        rows = tuple((*row, *[0.0] * (M1 - FIRST)) for row in new_patterns(LARGEST_SUM))
+        tests["out of domain"] = replace(out_of_domain(DECISIVE), pattern_mixtures=rows, **patterns)
+    return tests
 
 
 def grown_models(lab: Lab) -> dict[int, list[Trained]]:
@@ -79,8 +82,9 @@ def grown_models(lab: Lab) -> dict[int, list[Trained]]:
 def ends(lab: Lab, *places: str) -> list[Spec]:
     """The runs at the smallest and the largest M1 with their tests: where premises must be met."""
     size = GROWING[lab.scale]
-    return [(a_run(M1, size), tests_of(M1, size)[place]) for M1 in (min(size.patterns), max(size.patterns))
-            for place in places]
+    specs = {place: [(a_run(M1, size), tests_of(M1, size)[place]) for M1 in size.patterns
+                     if place in tests_of(M1, size)] for place in places}
+    return [spec for mine in specs.values() for spec in (mine[0], mine[-1])]
 
 
 def falls(name: str, numbers: Numbers, theory: float, tolerance: float = TOLERANCE) -> Check:

@@ -6,7 +6,7 @@ Out of domain, from the models trained at decisive fraction 0.6. Judged by `icl.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -30,6 +30,7 @@ RATES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 FEW_RATES = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9)
 SMALL = 0.15
 """The paper's share of small neurons."""
+SMALL_ROW, LARGEST_SMALL, MEDIAN_ROW = "mean row of the smallest 15 %", "row at 15 %", "median row"
 TESTED = (0.6, 0.8, 1.0)
 """Fractions of decisive examples at test."""
 SHARES, DECISIVE, JUDGED_SHARE = (0.1, 0.2, 0.3, 0.4, 0.5), (0.4, 0.6, 0.8, 1.0), 0.3
@@ -132,10 +133,13 @@ def losses_without_large(models: Sequence[Trained], seeds: Sequence[int], prompt
 
 
 def rows_against_patterns(lab: Lab) -> dict[str, Numbers]:
-    """The norm of the row at the paper's 15 %, and of the median row, at every M1."""
+    """The mean row of the paper's 15 % smallest, the largest of these, and the median row, at every M1."""
     norms = {M1: [neuron_norms(model) for model in models] for M1, models in grown_models(lab).items()}
-    return {f"row at {100 * at:.0f} %": Numbers(tuple(norms), np.array(
-        [[np.quantile(row, at) for row in by_seed] for by_seed in norms.values()]).T) for at in (SMALL, 0.5)}
+    rows: dict[str, Callable[[np.ndarray], float]] = {
+        SMALL_ROW: lambda row: float(row[row <= np.quantile(row, SMALL)].mean()),
+        LARGEST_SMALL: lambda row: float(np.quantile(row, SMALL)), MEDIAN_ROW: lambda row: float(np.median(row))}
+    return {name: Numbers(tuple(norms), np.array([[of(row) for row in by_seed] for by_seed in norms.values()]).T)
+            for name, of in rows.items()}
 
 
 def measure(lab: Lab) -> tuple[Values, Values]:

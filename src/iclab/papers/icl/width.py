@@ -7,7 +7,7 @@ needed: at M1 = 6 and M1 = 10, with a sixteenth of M1^2 log M1 neurons the loss 
 batch that an epsilon of 0.1 asks for it exceeds 0.1 too. Ours: the loss does not fall with B, as it would if the noise
 of the batches set it; its exponent, over batches above M1 log M1, is above -0.25.
 Looked at on other seeds before: two neurons are enough, and so are batches of 8, while one run in four failed with 4
-and with 1. Cost: 60 short trainings, about 3 s.
+and with 1. Cost: 65 short trainings, about 2 s.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from iclab.training import Run
 DECISIVE, DIMENSION, ACCURACY = 0.8, 30, 0.1
 USUAL = (6, 100, 128)
 """M1, m and B while another is varied."""
-NEURONS, BATCHES = (4, 16, 66, 100, 160), (4, 11, 32, 64, 128, 256)
+NEURONS, BATCHES = (4, 16, 66, 100, 160), (4, 11, 16, 32, 64, 128, 192)
 """The values of m and B at M1 = 6: some below and some above the premises."""
 LARGER, FEWER = 10, 16
 """Another M1 at which it is asked whether the premises are needed, and by how much less than they require."""
 SIZES = {"tiny": Size(seeds=2, steps=50, prompts=500, neurons=(4, 100), batches=(11, 128), larger=()),
          "quick": Size(seeds=2, steps=300, prompts=500, neurons=(50, 100), batches=(11, 64, 128), larger=()),
-         "full": Size(seeds=6, steps=600, prompts=2_000, neurons=NEURONS, batches=BATCHES, larger=(LARGER,))}
+         "full": Size(seeds=5, steps=600, prompts=2_000, neurons=NEURONS, batches=BATCHES, larger=(LARGER,))}
 
 Point = tuple[int, int, int]
 """M1, m and B."""
@@ -183,8 +183,8 @@ def run(lab: Lab) -> Findings:
     return Findings(
         shown="Hinge loss on unseen tasks against the number of neurons and the size of the batch.",
         measured=measured, plots=[plot], specs=ends,
-        numbers=f"Hinge loss by neurons: {words(measured.neurons, 1)}; by batch: {words(measured.batches, 2)}. Exponent "
-                f"of B above M1 log M1: {in_words(exponent)}.")
+        numbers=f"Hinge loss by neurons: {words(measured.neurons, 1)}; by batch: {words(measured.batches, 2)}. "
+                f"Exponent of B above M1 log M1: {in_words(exponent)}.")
 
 
 FEWEST, SMALLEST = "theorem 3.3 (i)", "theorem 3.3 (ii)"
@@ -199,8 +199,8 @@ ENTRY = Entry(
              theory=("Theorem 3.3",), accuracy=ACCURACY, constant=IN_DOMAIN_CONSTANT,
              replies={"holds": "With as many neurons as we ask for, the loss is small.",
                       "fails": "The premises are met only up to constants.", "inconclusive": NEAR}),
-        Part("theorem", SMALLEST, "With a batch of order epsilon^-2 log M1 the loss is of order epsilon.", large_batches,
-             theory=("Theorem 3.3",), accuracy=0.25, constant=IN_DOMAIN_CONSTANT,
+        Part("theorem", SMALLEST, "With a batch of order epsilon^-2 log M1 the loss is of order epsilon.",
+             large_batches, theory=("Theorem 3.3",), accuracy=0.25, constant=IN_DOMAIN_CONSTANT,
              replies={"holds": "The noise of the batches stays below what we allow for it.",
                       "fails": "The premises are met only up to constants.", "inconclusive": NEAR}),
         Part("theorem", FEW, "Fewer neurons do not suffice.", too_few, theory=("Theorem 3.3",), accuracy=ACCURACY,
@@ -210,9 +210,9 @@ ENTRY = Entry(
                       "tight": "The premise is needed too.", "inconclusive": NEAR}),
         Part("theorem", SMALL, "Smaller batches do not suffice.", too_small, theory=("Theorem 3.3",), accuracy=ACCURACY,
              constant=IN_DOMAIN_CONSTANT, measured=("batch size",), tight=True,
-             replies={"not tight": "We bound the noise of every single batch; over many steps most of it averages out.",
+             replies={"not tight": "We bound the noise of every single batch, not that of their sum over many steps.",
                       "tight": "The premise is needed too.", "inconclusive": NEAR}),
-        Part("ours", "the loss against the batch", "Once it trains, the loss that is reached does not depend on the size "
-             "of the batch.", free_of_noise,
+        Part("ours", "the loss against the batch", "Once it trains, the loss that is reached does not fall with the "
+             "size of the batch.", free_of_noise,
              replies={"holds": "What is left of the loss is not noise of the batches.",
                       "fails": "Larger batches reach smaller losses.", "inconclusive": NEAR})))
