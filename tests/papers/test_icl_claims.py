@@ -7,7 +7,7 @@ import pytest
 from every_entry import verdicts
 
 from iclab import train_many
-from iclab.lab.estimates import Mean, Power, Rate
+from iclab.lab.estimates import Mean, Rate
 from iclab.lab.powers import Scaling
 from iclab.papers.icl import (
     alpha,
@@ -88,8 +88,8 @@ def test_fewer_decisive_examples_require_more_examples(models):
 
     def judged(some, values):
         gpt2 = {where: values + np.zeros((4, 4, 4)) for where in context.WHERE}
-        estimates = context.estimates(grids, errors_of(some), gpt2, gpt2, Power(np.full(8, -1.0)))
-        return set(of_parts(context.ENTRY, estimates))
+        errors = errors_of(some)
+        return set(of_parts(context.ENTRY, context.estimates(grids, errors, errors["out of domain"], gpt2, gpt2)))
 
     assert "fails" not in judged(models, np.linspace(0.5, 0.0, 4)[None, :, None])
     assert judged([untrained(model) for model in models], 0.3) == {"fails", "inconclusive"}

@@ -7,8 +7,8 @@ import pytest
 from every_entry import verdicts
 
 from iclab import train_many
-from iclab.lab.estimates import Mean, Power, Rate
-from iclab.papers.icl import attention, baselines, context, growing, neurons, pruned, pruning, tasks, width
+from iclab.lab.estimates import Mean, Rate
+from iclab.papers.icl import attention, baselines, growing, neurons, pruned, pruning, tasks, width
 from iclab.papers.icl.mechanism import NEURONS, PLACES, along, inside
 from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
@@ -190,18 +190,6 @@ def test_coverage_is_what_counts():
     assert nothing_learnt == [{"fails"}, *[{"fails", "holds"}] * 2, *[{"holds"}] * 2]
     assert everything_learnt == [{"holds"}, *[{"fails", "holds"}] * 2, *[{"fails"}] * 2]
     assert tasks.a_run(8, sets[8, "8 cyclic"], 10).prompts.irrelevant_patterns == 22
-
-
-def test_longer_training_helps():
-    fractions = np.array((0.2, 0.4, 0.8))
-    needed = {"out of domain": np.stack([5 * fractions ** -slope for slope in np.linspace(1.22, 1.24, 8)])}
-
-    def judged(slope):
-        longer = Power(np.linspace(slope, slope + 0.02, 6))
-        return verdicts(context.closer({"fractions": fractions, "needed": needed, "longer": longer}))
-
-    assert judged(-1.15) == ["holds"]
-    assert judged(-1.3) == ["fails"]
 
 
 def test_unseen_prompts_are_in_domain():

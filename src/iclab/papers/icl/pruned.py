@@ -35,9 +35,10 @@ TESTED = (0.6, 0.8, 1.0)
 """Fractions of decisive examples at test."""
 SHARES, DECISIVE, JUDGED_SHARE = (0.1, 0.2, 0.3, 0.4, 0.5), (0.4, 0.6, 0.8, 1.0), 0.3
 """R and alpha' of equation 16, and the R at which alpha' is judged."""
-SIZES = {scale: Size(**(vars(size) | {"prompts": {"full": 4_000}.get(scale, 500), "growing": vars(GROWING[scale]),
-                                      "rates": RATES if scale == "full" else FEW_RATES}))
-         for scale, size in settings.SIZES.items()}
+SIZES = {scale: Size(**(vars(settings.SIZES[scale]) | {"seeds": seeds, "prompts": prompts, "rates": rates,
+                                                       "growing": vars(GROWING[scale])}))
+         for scale, seeds, prompts, rates in (("tiny", 2, 500, FEW_RATES), ("quick", 4, 500, FEW_RATES),
+                                              ("full", 16, 3_000, RATES))}
 
 
 class Values(NamedTuple):
@@ -97,6 +98,13 @@ class Pruned(NamedTuple):
     rows: dict[str, Numbers]
 
 
+def models_of(lab: Lab) -> list[Trained]:
+    """The models that are pruned; more than other entries use."""
+    shared, seeds = one_layer_models(lab, TESTED[0]), lab.seeds(SIZES[lab.scale].seeds)
+    more = seeds[len(shared):]
+    return shared + (lab.train_seeds(shared[0].run, more) if more else [])
+
+
 def _context(decisive: Sequence[float]) -> Float[np.ndarray, " tests"]:
     """1 / (alpha' M1)."""
     return 1 / (np.array(decisive) * out_of_domain().relevant_patterns)
@@ -144,13 +152,13 @@ def rows_against_patterns(lab: Lab) -> dict[str, Numbers]:
 
 def measure(lab: Lab) -> tuple[Values, Values]:
     """Errors and hinge losses of this scale."""
-    models, size = one_layer_models(lab, TESTED[0]), SIZES[lab.scale]
+    models, size = models_of(lab), SIZES[lab.scale]
     error, hinge = lab.remember(pruned_values, models, lab.seeds(len(models)), size.prompts, size.rates)
     return Values(size.rates, error, size.prompts), Values(size.rates, hinge)
 
 
 def sorted_norms(lab: Lab) -> dict[str, Float[np.ndarray, "seeds neurons"]]:
     """Norms of what the neurons read, and of their rows of W_O alone, smallest first."""
-    models = one_layer_models(lab, TESTED[0])
+    models = models_of(lab)
     return {"W_O W_V": np.sort([neuron_norms(model) for model in models], axis=1),
             "W_O": np.sort([np.linalg.norm(model.params.W_O, axis=1) for model in models], axis=1)}

@@ -17,7 +17,8 @@ look, asked it of every step.
 Ours: the three statements of (A) for the hinge loss, with 0.05, 0.1 and 0.05; and pruning half of the neurons, largest
 first, adds at least 0.05 to the error.
 Looked at on other seeds before these rules were written, at 31 settings of delta, |q| and T: in none of them was the
-error of random pruning above that of smallest first by more than 0.005. Cost: 450 pruned models read, about 2 s.
+error of random pruning above that of smallest first by more than 0.005. Settled after
+a look: 16 seeds instead of 8, as single seeds rule the errors. Cost: 8 trainings, 650 pruned models read, about 3 s.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from iclab.papers.icl.pruned import (
     Values,
     losses_without_large,
     measure,
+    models_of,
     rows_against_patterns,
     sorted_norms,
 )
 from iclab.papers.icl.settings import OUT_OF_DOMAIN_CONSTANT, out_of_domain
-from iclab.papers.icl.trained import one_layer_models
 from iclab.probes.pruning import ORDERS
 
 
@@ -123,7 +124,7 @@ def wrong_answers(pruned: Pruned) -> list[Check]:
 def run(lab: Lab) -> Findings:
     """Prune in every order at every rate, and prune large neurons alone."""
     (error, hinge), norms = measure(lab), sorted_norms(lab)["W_O W_V"]
-    models = one_layer_models(lab, TESTED[0])
+    models = models_of(lab)
     large = Large(lab.remember(losses_without_large, models, lab.seeds(len(models)), SIZES[lab.scale].prompts))
     rows = rows_against_patterns(lab)
     small = float((norms < 0.25 * norms.max(axis=1, keepdims=True)).mean())
@@ -160,7 +161,9 @@ ENTRY = Entry(
              earlier=(Rule(lambda pruned: rows_apart(pruned, LARGEST_SMALL),
                            "A quantile of so few neurons is noisy."),),
              replies={"holds": "The neurons that never become lucky keep their start, which fades as m grows.",
-                      "fails": "The bound is asymptotic.", "inconclusive": NEAR}),
+                      "fails": "The bound is asymptotic.",
+                      "inconclusive": "The rows of so few small neurons differ too much between eight seeds to tell "
+                                      "the exponent from the threshold."}),
         Part("theorem", ALL_SMALL, "Pruning the small neurons leaves the loss small; pruning as many large ones does "
              "not.", hinge_loss, theory=("Theorem 3.7",), constant=OUT_OF_DOMAIN_CONSTANT,
              replies={"holds": "Small neurons are free to prune, as we prove.",
@@ -189,5 +192,6 @@ ENTRY = Entry(
                       "fails": "Even the loss does not behave as in the figure.", "inconclusive": NEAR}),
         Part("ours", "the error of the pruned model", "Pruning half of the neurons, largest first, makes answers "
              "wrong.", wrong_answers,
-             replies={"fails": "The half that is left gives the same signs.", "inconclusive": NEAR,
+             replies={"fails": "The half that is left gives the same signs.",
+                      "inconclusive": "In most seeds no answer changes, in few of them many do.",
                       "holds": "The half that is left is not enough."})))
