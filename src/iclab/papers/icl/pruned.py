@@ -19,6 +19,7 @@ from iclab.lab.estimates import Difference, Mean
 from iclab.lab.laboratory import Lab
 from iclab.papers.icl import settings
 from iclab.papers.icl.growing import GROWING, Numbers, grown_models
+from iclab.papers.icl.mechanism import PLACES
 from iclab.papers.icl.settings import out_of_domain
 from iclab.papers.icl.trained import one_layer_models
 from iclab.probes.error_rate import averages, errors_of
@@ -30,6 +31,8 @@ RATES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 FEW_RATES = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9)
 SMALL = 0.15
 """The paper's share of small neurons."""
+QUARTER = 0.25
+"""Rows below this fraction of the largest are small: norms are bimodal."""
 SMALL_ROW, LARGEST_SMALL, MEDIAN_ROW = "mean row of the smallest 15 %", "row at 15 %", "median row"
 TESTED = (0.6, 0.8, 1.0)
 """Fractions of decisive examples at test."""
@@ -90,11 +93,13 @@ class Large(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """Error and hinge loss of pruned models, the loss without large neurons, and rows of neurons against M1."""
+    """Error and hinge loss of pruned models, the loss without large and without all small neurons, and rows of neurons
+    against M1."""
 
     error: Values
     hinge: Values
     large: Large
+    without_small: dict[str, Mean]
     rows: dict[str, Numbers]
 
 
@@ -128,6 +133,19 @@ def without_large(trained: Trained, share: float, seed: int) -> Trained:
     keep[np.random.default_rng(seed).permutation(large)[:round(share * len(norms))]] = False
     params = trained.run.model.keep_neurons(jax.tree.map(jnp.asarray, trained.params), jnp.asarray(keep))
     return dataclasses.replace(trained, params=jax.tree.map(np.asarray, params))
+
+
+def without_small(trained: Trained) -> Trained:
+    """The run without its small neurons, whose rows are below a quarter of the largest."""
+    norms = neuron_norms(trained)
+    return prune(trained, float((norms < QUARTER * norms.max()).mean()))
+
+
+def losses_without_small(models: Sequence[Trained], seeds: Sequence[int], prompts: int
+                         ) -> Float[np.ndarray, "seeds places"]:
+    """Hinge losses in and out of domain without the small neurons."""
+    tests = [make(TESTED[0]) for make in PLACES.values()]
+    return averages(errors_of(SIGN), [without_small(model) for model in models], tests, prompts, list(seeds))[..., 1]
 
 
 def losses_without_large(models: Sequence[Trained], seeds: Sequence[int], prompts: int
