@@ -7,21 +7,17 @@ import pytest
 from every_entry import verdicts
 
 from iclab import train_many
-from iclab.lab.estimates import Mean, Rate
 from iclab.lab.powers import Scaling
 from iclab.papers.icl import (
     alpha,
-    context,
     iterations,
     norms,
     ood,
-    unseen,
 )
 from iclab.papers.icl.mechanism import PLACES, along, inside
-from iclab.papers.icl.settings import LARGEST_SUM, NEW_SCALE, in_domain, new_patterns, one_layer_run, out_of_domain
+from iclab.papers.icl.settings import LARGEST_SUM, in_domain, new_patterns, one_layer_run, out_of_domain
 from iclab.papers.mamba.trained import untrained
 from iclab.probes import model_errors
-from iclab.probes.by_length import context_errors
 
 SEEDS = list(range(8))
 
@@ -45,18 +41,6 @@ def test_new_patterns_have_unit_length_and_their_sum():
         np.testing.assert_allclose(rows @ rows.T, np.eye(3), atol=1e-6)
 
 
-def test_unseen_tasks(models):
-    def judged(some):
-        tests = [in_domain(0.8), in_domain(0.8, irrelevant_scale=NEW_SCALE)]
-        inside, large = (Rate(rates, 1000) for rates in model_errors(some, tests, count=1000, seeds=SEEDS).T)
-        hinge = Mean(model_errors(some, tests[:1], count=1000, seeds=SEEDS, measure="hinge")[:, 0])
-        measured = unseen.Measured(hinge, inside, large)
-        return [*of_parts(unseen.ENTRY, measured), *verdicts(unseen.FIRST_RULE.checks(measured))]
-
-    assert judged(models) == ["holds"] * 3
-    assert judged([untrained(model) for model in models]) == ["fails"] * 3
-
-
 def test_in_domain_prompts_are_those_of_training():
     assert in_domain(0.8).irrelevant_scale == one_layer_run(0.8, 1).prompts.irrelevant_scale == 0.5
     assert out_of_domain(0.8).irrelevant_scale == 5.0
@@ -74,25 +58,6 @@ def test_the_coefficient_sum(models):
         smooth = cliff._replace(values=np.zeros((4, len(sums))))
         assert of_parts(ood.ENTRY, {"softmax": smooth, "gpt2": smooth}) == ["holds", "holds", "fails", "fails"]
     assert verdicts(ood.small_beyond(errors_of([untrained(model) for model in models]))) == ["fails"]
-
-
-def test_fewer_decisive_examples_require_more_examples(models):
-    grids = context.GRIDS["full"]
-
-    def errors_of(some):
-        fractions, lengths, _ = grids["softmax"]
-        tests = [context.test_of("softmax", where, fraction, 5.0, max(lengths)) for where in context.WHERE
-                 for fraction in fractions]
-        errors = context_errors(some, tests, lengths, count=500, seeds=SEEDS)
-        return dict(zip(context.WHERE, np.split(errors, 2, axis=1), strict=True))
-
-    def judged(some, values):
-        gpt2 = {where: values + np.zeros((4, 4, 4)) for where in context.WHERE}
-        errors = errors_of(some)
-        return set(of_parts(context.ENTRY, context.estimates(grids, errors, errors["out of domain"], gpt2, gpt2)))
-
-    assert "fails" not in judged(models, np.linspace(0.5, 0.0, 4)[None, :, None])
-    assert judged([untrained(model) for model in models], 0.3) == {"fails", "inconclusive"}
 
 
 def test_powers_of_alpha():

@@ -3,7 +3,7 @@
 Rules. Proposition 4.5 says that there is a set L of order m neurons with rows of at least a constant (14) whose input
 part has a cosine of at least 1 - c / M2 with the mean pattern (21) and whose label part one of at least 1 - c / M1 with
 +-q, the sign of the output weight (22). With all constants 1: at least a quarter of the neurons have a row of at least
-1 and such a cosine, for every M1 = M2 from 4 to 10 with all that theorem 3.3 asks for growing too (`growing`). The
+1 and such a cosine, for every M1 = M2 from 5 to 10 with all that theorem 3.3 asks for growing too (`growing`). The
 first rule, at M1 = 6 over the half of the neurons with the largest rows: the mean cosine of the label part is at least
 0.95, the median cosine of the input part at least 0.8. Figure 2 (C, D), after training at decisive fraction 0.8: those
 cosines, and both parts have at least twice the norm that they had before.

@@ -2,7 +2,7 @@
 
 Rules, out of domain at decisive fraction 0.6 unless said otherwise; neurons are ranked by the norm of their row of W_O
 W_V. Theorem 3.7 is about the hinge loss.
-(14), with constants of 1, for every M1 = M2 from 4 to 10 with all that theorem 3.3 asks for growing too (`growing`):
+(14), with constants of 1, for every M1 = M2 from 5 to 10 with all that theorem 3.3 asks for growing too (`growing`):
 the mean row of the paper's 15 % smallest is at most M2^(-1/2), the median row at least 1. The first rules asked for
 exponents, of that row (or the largest of these) at most -0.25, of the median row at least -0.15.
 (15): without all small neurons, those with rows below a quarter of the largest, the loss is at most epsilon + M1^(-1/2)
