@@ -174,8 +174,8 @@ def run(lab: Lab) -> Findings:
     """Count the examples needed and draw the law."""
     grids = GRIDS[lab.scale]
     longer = measure(lab, LONG, NEW_SCALE, ["out of domain"])["out of domain"]
-    measured = estimates(grids, measure(lab, "softmax", NEW_SCALE), longer,
-                         *(measure(lab, "gpt2", scale) for scale in (NEW_SCALE, TRAINING_SCALE)), sufficient(lab))
+    gpt2, tame = (measure(lab, "gpt2", scale) for scale in (NEW_SCALE, TRAINING_SCALE))
+    measured = estimates(grids, measure(lab, "softmax", NEW_SCALE), longer, gpt2, tame, sufficient(lab))
     fractions, needed = grids["softmax"].fractions, measured["needed"]
     fitted = fit_law(EXAMPLES, {"in domain": [1 / fraction for fraction in fractions]}, needed, lab)
     plot = curve_figure("icl.context", "Test examples needed for an error of 0.05",
