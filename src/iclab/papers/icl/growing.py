@@ -34,7 +34,7 @@ FIRST, NEURONS = 6, 100
 TOLERANCE = 0.35
 """How far a measured exponent may lie above the theorem's."""
 GROWING = {"tiny": Size(patterns=(6, 10), seeds=2, steps=50, prompts=500, fill=30),
-           "quick": Size(patterns=(6, 10), seeds=2, steps=200, prompts=500, fill=30),
+           "quick": Size(patterns=(6, 10), seeds=2, steps=100, prompts=500, fill=30),
            "full": Size(patterns=(5, 6, 7, 8, 10), seeds=7, steps=1_000, prompts=2_000, fill=None)}
 """Values of M1; steps at the first; dimensions to fill up, if M2 is not M1."""
 

@@ -37,7 +37,7 @@ NEURONS, BATCHES = (4, 16, 66, 100, 160), (4, 11, 16, 32, 64, 128, 192)
 LARGER, FEWER = 10, 16
 """Another M1 at which it is asked whether the premises are needed, and by how much less than they require."""
 SIZES = {"tiny": Size(seeds=2, steps=50, prompts=500, neurons=(4, 100), batches=(11, 128), larger=()),
-         "quick": Size(seeds=2, steps=300, prompts=500, neurons=(50, 100), batches=(11, 64, 128), larger=()),
+         "quick": Size(seeds=2, steps=300, prompts=500, neurons=(50, 100), batches=(64, 128), larger=()),
          "full": Size(seeds=5, steps=600, prompts=2_000, neurons=NEURONS, batches=BATCHES, larger=(LARGER,))}
 
 Point = tuple[int, int, int]
