@@ -1,19 +1,22 @@
 """Claim `icl.baselines`: the trained Transformer against classical learners fitted on each context (figure 4).
 
-Rule, written before the run, at 20 examples. Figure 4 (B): out of domain with decisive fraction 0.6, the Transformer's
-error is at least 0.02 below that of each of the five learners, on the same prompts. Reported but not judged: its
-advantage at 0.8, which the paper calls not significant. Cost: no extra training, 9,400 small fits, about 12 s.
+Rules, at 20 examples, on the same prompts for all. Figure 4 (B), decisive fraction 0.6: the Transformer's error is at
+least 0.02 below that of each of the five learners. Figure 4 (A), 0.8: its advantage over the best of them is at most
+0.02, so not significant. The paper does not say in which domain figure 4 is drawn, nor at which lengths, so each part
+is judged in both. (B) out of domain was written before the run; the others after the table of errors had been seen.
+Cost: no extra training, 11,200 small fits, about 14 s.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
 from iclab.lab.claims import Check, worst
-from iclab.lab.entries import Entry, Findings, Note, Part, Size, Table
+from iclab.lab.entries import Checks, Entry, Findings, Note, Part, Size, Table
 from iclab.lab.estimates import Difference, shown
 from iclab.lab.laboratory import Lab
 from iclab.papers.icl import settings
@@ -26,8 +29,10 @@ from iclab.training import Trained
 JUDGED = 20
 WHERE = {"in domain": in_domain, "out of domain": out_of_domain}
 FRACTIONS = (0.6, 0.8)
-FITTED = {"tiny": ((20,), 5, 5), "quick": ((20,), 60, 10), "full": ((10, 20, 40), 125, 10)}
-"""Numbers of examples; prompts per seed that learners are fitted on, at the judged setting and elsewhere."""
+FITTED = {"tiny": ((20,), (5, 5, 5, 5), 5), "quick": ((20,), (10, 10, 60, 10), 10),
+          "full": ((10, 20, 40), (45, 45, 80, 45), 8)}
+"""Numbers of examples; prompts per seed that learners are fitted on, at the judged length (in domain at 0.6 and 0.8,
+out of domain at 0.6 and 0.8) and elsewhere."""
 SIZES = {scale: Size(**vars(size), **dict(zip(("lengths", "judged", "elsewhere"), FITTED[scale], strict=True)))
          for scale, size in settings.SIZES.items()}
 MARGIN = 0.02
@@ -37,25 +42,31 @@ Errors = dict[str, dict[str, Float[np.ndarray, " seeds"]]]
 """By setting and learner."""
 
 
+Counts = dict[tuple[str, float], int]
+"""Prompts per seed by domain and decisive fraction."""
+
+
+def counts(judged: Sequence[int]) -> Counts:
+    """The numbers of `FITTED` by domain and decisive fraction."""
+    return dict(zip(itertools.product(WHERE, FRACTIONS), judged, strict=True))
+
+
 def setting(where: str, fraction: float, length: int) -> str:
     """The name of a setting."""
     return f"{where}, decisive fraction {fraction:g}, {length} examples"
 
 
-HARD = setting("out of domain", 0.6, JUDGED)
-
-
-def fit(models: Sequence[Trained], seeds: Sequence[int], lengths: Sequence[int], judged: int, elsewhere: int,
+def fit(models: Sequence[Trained], seeds: Sequence[int], lengths: Sequence[int], judged: Sequence[int], elsewhere: int,
         prompts: int) -> Errors:
-    """Errors of the model (at the judged setting also on the learners' prompts) and of every learner."""
+    """Errors of the model (at the judged length also on the learners' prompts) and of every learner."""
     errors: Errors = {}
     for where, fraction, length in ((w, f, n) for w in WHERE for f in FRACTIONS for n in lengths):
         name, test = setting(where, fraction, length), WHERE[where](fraction, prompt_length=length)
-        count = judged if name == HARD else elsewhere
+        count = counts(judged)[where, fraction] if length == JUDGED else elsewhere
         # One after another: small fits spend their time in Python, where only one thread runs at a time.
         learners = {learner: [classifier_predictor(classifier)] * len(seeds)
                     for learner, classifier in baselines().items()}
-        if name == HARD:
+        if length == JUDGED:
             learners[PAIRED] = list(models)  # type: ignore[assignment]
         errors[name] = {ICL: model_errors(models, [test], count=prompts, seeds=seeds)[:, 0]} | {
             learner: np.array([measure_error(predictor, test, count=count, seed=seed).error
@@ -70,51 +81,77 @@ def measure(lab: Lab) -> Errors:
     return lab.remember(fit, models, lab.seeds(len(models)), size.lengths, size.judged, size.elsewhere, size.prompts)
 
 
-def advantages(errors: dict[str, Float[np.ndarray, " seeds"]], ours: str = ICL, prompts: int | None = None
-               ) -> list[tuple[str, Difference]]:
-    """By how much every learner errs more than the Transformer."""
-    return [(name, Difference(errors[name], errors[ours], prompts)) for name in baselines()]
-
-
-def checks(measured: tuple[Errors, int]) -> list[Check]:
-    """The rule above; beside the errors, on how many prompts they were measured."""
+def advantages(measured: tuple[Errors, Counts], where: str, fraction: float) -> list[tuple[str, Difference]]:
+    """By how much every learner errs more than the Transformer, on the same prompts."""
     errors, prompts = measured
-    return [worst("out of domain, 0.6: error of {} less the Transformer's", advantages(errors[HARD], PAIRED, prompts),
-                  ">=", MARGIN)]
+    judged = errors[setting(where, fraction, JUDGED)]
+    return [(name, Difference(judged[name], judged[PAIRED], prompts[where, fraction])) for name in baselines()]
+
+
+def clear(where: str, fraction: float) -> Checks:
+    """Every learner errs more, by the margin."""
+    return lambda measured: [worst(f"{where}, {fraction:g}: error of {{}} less the Transformer's",
+                                   advantages(measured, where, fraction), ">=", MARGIN)]
+
+
+def slight(where: str, fraction: float) -> Checks:
+    """The best learner errs hardly more."""
+    def checks(measured: tuple[Errors, Counts]) -> list[Check]:
+        learners = advantages(measured, where, fraction)
+        name, least = min(learners, key=lambda item: item[1].value)
+        return [Check(f"{where}, {fraction:g}: error of {name} less the Transformer's", least, "<=", MARGIN,
+                      len(learners), f"{where}, {fraction:g}: error of the best learner less the Transformer's")]
+
+    return checks
 
 
 def run(lab: Lab) -> Findings:
     """Fit all learners."""
     errors, models = measure(lab), one_layer_models(lab, 0.8)
+    measured = (errors, counts(lab.size.judged))
     rows = [(where, f"{fraction:g}", *(f"{errors[setting(where, fraction, JUDGED)][name].mean():.3f}"
                                        for name in (ICL, *baselines()))) for where in WHERE for fraction in FRACTIONS]
 
-    def advantage(where: str) -> str:
-        best, difference = min(advantages(errors[setting(where, 0.8, JUDGED)]), key=lambda item: item[1].value)
+    def advantage(where: str, fraction: float) -> str:
+        best, difference = min(advantages(measured, where, fraction), key=lambda item: item[1].value)
         mean, low, high = shown(difference)
-        return f"{mean:.3f} [{low:.3f}, {high:.3f}] {where} (over {best})"
+        return f"{mean:.3f} [{low:.3f}, {high:.3f}] {where} at {fraction:g} (over {best})"
 
-    hard = errors[HARD]
-    best = min(baselines(), key=lambda name: hard[name].mean())
     return Findings(
         shown="Error of the trained one-layer Transformer beside logistic regression, two SVMs and two "
               "nearest-neighbour rules, each fitted on the context examples alone; figure 4 shows the curves.",
-        measured=(errors, lab.size.judged),
+        measured=measured,
         tables=[Table("icl.baselines", f"Errors with {JUDGED} examples, mean over seeds",
                       ("test", "decisive fraction", "Transformer", *baselines()), rows)],
-        numbers=f"Out of domain at 0.6 with {JUDGED} examples, the Transformer's error is {hard[ICL].mean():.3f}, that "
-                f"of the best learner ({best}) {hard[best].mean():.3f}. At 0.8 its advantage is "
-                f"{advantage('in domain')} and {advantage('out of domain')}.",
+        numbers=f"The Transformer's advantage over the best learner with {JUDGED} examples: " + ", ".join(
+            advantage(where, fraction) for where in WHERE for fraction in FRACTIONS) + ".",
         specs=[(models[0].run, out_of_domain(0.6))])
 
 
+REPLIES = {
+    ("in domain", 0.8): {"holds": "With so many decisive examples every learner is as good, as the figure shows.",
+                         "inconclusive": "Too few prompts to tell a difference this small from the margin."},
+    ("out of domain", 0.8): {
+        "inconclusive": "The advantage is about as large as the margin of 0.02 that we chose for \"significant\", and "
+                        "more fits would not settle what the word means.",
+        "fails": "Irrelevant patterns at K' = 5 hurt classical learners even here; the figure may be in domain.",
+        "holds": "The advantage is small, as the figure shows."},
+    ("in domain", 0.6): {
+        "fails": "At K = 0.5 the irrelevant patterns are too small to mislead any learner; the figure shows the "
+                 "advantage out of domain.",
+        "inconclusive": "Too few prompts to tell a difference this small from the margin."},
+    ("out of domain", 0.6): {
+        "holds": "In-context learning leaves out irrelevant examples, which learners fitted on the context cannot.",
+        "inconclusive": "Too few prompts to tell the advantage from the margin."}}
 ENTRY = Entry(
     "icl.baselines", "Against classical learners fitted on the context", "li2024icl, figure 4", run,
     says="Out of domain with many irrelevant examples, in-context learning errs less than classical learners fitted on "
          "the context; with few, it has no clear advantage.",
     sizes=SIZES, parts=(
-        Part("figure", "figure 4 (B)", "With decisive fraction 0.6, in-context learning reaches a small error with the "
-             "fewest examples.", checks),),
+        *(Part("figure", f"figure 4 (A), {where}", "With decisive fraction 0.8, in-context learning has no significant "
+               "advantage.", slight(where, 0.8), replies=REPLIES[where, 0.8]) for where in WHERE),
+        *(Part("figure", f"figure 4 (B), {where}", "With decisive fraction 0.6, in-context learning reaches a small "
+               "error with the fewest examples.", clear(where, 0.6), replies=REPLIES[where, 0.6]) for where in WHERE)),
     notes=(Note("2026-11-18", "A learner fitted on the context does not know the patterns; the Transformer has seen "
                 "them, or their span, in training. Irrelevant patterns are up to five times as large as relevant "
                 "ones."),))

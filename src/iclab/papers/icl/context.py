@@ -1,40 +1,68 @@
 """Claim `icl.context`: how many test examples are needed as fewer of them are decisive (figure 3, B).
 
-Rules, written before the run. Theorem 3.3 (iii) in domain (K = 0.5) and theorem 3.4 out of domain (K' = 5), one layer:
-n is the number of examples at which the error, which is at most the hinge loss, falls to 0.05, the epsilon at which the
-premises are asked for; log n is regressed on log alpha', and the exponent must lie within 0.25 of the theorem's -1 (the
-first rule allowed 0.5). Figure 3 (B), which shows only that GPT-2 requires more examples when fewer are decisive: with
-six examples its error at alpha' = 0.4 exceeds that at 1 by at least 0.05, in domain and, at the paper's K' = 5, out of
-domain; the first rule was judged at K' = 0.5, where GPT-2 errs less.
-Cost: no extra training, about 4 s.
+Rules. Theorems 3.3 and 3.4 with (iii), one layer: with l_ts = 1 / alpha' examples, rounded up, at least one of which
+shows the query's pattern, the hinge loss is at most 0.1, the epsilon at which the premises are asked for, for every
+alpha' from 0.2 to 1; in domain (K = 0.5) and, after 2,000 steps, out of domain (K' = 5). Looked at on other seeds
+before: about 0 in domain, and out of domain 0.16 at alpha' = 0.2. Section 3.3, insight 2, by which the required length
+grows like 1 / alpha': n is the number of examples, drawn one by one, at which the error falls to 0.05; log n is
+regressed on log alpha', and the exponent must lie within 0.25 of -1 (the first rule allowed 0.5). Out of domain after
+2,000 steps, twice as many as in domain: after 600, 1,000 and 2,000 steps it was about -1.26, -1.23 and -1.20 on other
+seeds, so that after 1,000 it is too near the end of the tolerance. Short prompts often lack an example of the query's
+pattern, and (1 - alpha' / 2)^n / 2, the error of a reader that fails only then, has an exponent of -1.17.
+Figure 3 (B), by which GPT-2 requires more examples for a small error when fewer are decisive: with six examples its
+error at alpha' = 0.4 exceeds that at 1 by at least 0.05, and with 20 at alpha' = 1 it is at most 0.05, in domain and,
+at the paper's K' = 5, out of domain. The first rule lacked the small error; the very first was judged at K' = 0.5 out
+of domain. Prompts end at l_tr = 20 examples, beyond which GPT-2 has no trained positions; the paper does not give the
+lengths.
+Settled after a look: 8,000 prompts instead of 2,000, the 2,000 steps, and 16 seeds of these. Cost: 16 trainings, about
+5 s.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from iclab.figures.plots import curve_figure
-from iclab.lab.claims import Check
+from iclab.lab.claims import Check, worst
 from iclab.lab.entries import Checks, Entry, Findings, Part, Rule, Size
-from iclab.lab.estimates import Difference, power
+from iclab.lab.estimates import Difference, Mean, Rate, power
 from iclab.lab.laboratory import Lab
 from iclab.lab.powers import fit_law, in_words, law_panel
 from iclab.papers.icl.iterations import law_checks
-from iclab.papers.icl.settings import GPT2_TASKS, NEW_SCALE, SIZES, TRAINING_SCALE, in_domain, out_of_domain
+from iclab.papers.icl.matching import matched_losses
+from iclab.papers.icl.settings import (
+    GPT2_TASKS,
+    IN_DOMAIN_CONSTANT,
+    NEW_SCALE,
+    OUT_OF_DOMAIN_CONSTANT,
+    SIZES,
+    TRAINING_SCALE,
+    in_domain,
+    one_layer_run,
+    out_of_domain,
+)
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
 from iclab.probes.by_length import context_errors, needed_examples
 from iclab.prompts import Classification
 from iclab.theory.icl import EXAMPLES, LENGTH_EXPONENT
 from iclab.training import Trained
 
-WHERE = {"in domain": "theorem 3.3 (iii)", "out of domain": "theorem 3.4 with (iii)"}
-"""Domains, and where the paper states the law."""
+LONG = "softmax, longer"
+"""The one-layer Transformer after longer training."""
+SHORTER = "out of domain, half of the steps"
+WHERE = {"in domain": "theorem 3.3", "out of domain": "theorem 3.4"}
+"""Domains and their theorems."""
+SUFFICIENT = {where: f"{theorem} with l_ts = 1 / alpha'" for where, theorem in WHERE.items()}
 NEEDED, TOLERANCE, FIRST_TOLERANCE, FEW, MORE = 0.05, 0.25, 0.5, 6, 0.05
-CONSTANT = 0.15
-"""Up to which constants open premises are asked for: 128 prompts per batch are 0.18 eps^-2 log M1 at 0.05."""
+LONGER = 2
+"""How many times as long training is for the part out of domain."""
+ACCURACY = 0.1
+CONSTANTS = {"in domain": IN_DOMAIN_CONSTANT, "out of domain": OUT_OF_DOMAIN_CONSTANT}
 
 
 class Grid(NamedTuple):
@@ -50,14 +78,20 @@ GPT2 = ((0.4, 0.6, 0.8, 1.0), (3, 6, 10, 20))
 """GPT-2 has no trained positions beyond 20 examples."""
 GRIDS = {"tiny": {"softmax": Grid((0.4, 1.0), (4, 64), 500), "gpt2": Grid((0.4, 1.0), (6, 20), 500)},
          "quick": {"softmax": Grid(*ONE_LAYER, 1_000), "gpt2": Grid(*GPT2, 500)},
-         "full": {"softmax": Grid(*ONE_LAYER, 2_000), "gpt2": Grid(*GPT2, 1_000)}}
+         "full": {"softmax": Grid(*ONE_LAYER, 8_000), "gpt2": Grid(*GPT2, 1_000)}}
+LONG_SEEDS = {"tiny": 2, "quick": 2, "full": 16}
+"""Seeds of the one-layer Transformers that train longer."""
 
 Errors = Float[np.ndarray, "seeds fractions lengths"]
 
 
 def models_of(lab: Lab, model: str) -> list[Trained]:
-    """The models judged."""
-    return one_layer_models(lab, 0.8) if model == "softmax" else gpt2_models(lab)
+    """The models judged; `LONG` for those judged out of domain."""
+    if model == "gpt2":
+        return gpt2_models(lab)
+    if model == "softmax":
+        return one_layer_models(lab, 0.8)
+    return lab.train_seeds(one_layer_run(0.8, LONGER * SIZES[lab.scale].steps), lab.seeds(LONG_SEEDS[lab.scale]))
 
 
 def test_of(model: str, where: str, fraction: float, scale: float, length: int) -> Classification:
@@ -67,25 +101,44 @@ def test_of(model: str, where: str, fraction: float, scale: float, length: int) 
     return in_domain(fraction, prompt_length=length, tasks=f"unseen:{GPT2_TASKS if model == 'gpt2' else 1}")
 
 
-def measure(lab: Lab, model: str, scale: float) -> dict[str, Errors]:
+def measure(lab: Lab, model: str, scale: float, places: Iterable[str] = WHERE) -> dict[str, Errors]:
     """Errors of a model on its grid, by domain; `scale` is K' out of domain."""
-    grid, models = GRIDS[lab.scale][model], models_of(lab, model)
-    longest, seeds = max(grid.lengths), lab.seeds(len(models))
-    tests = [test_of(model, where, fraction, scale, longest) for where in WHERE for fraction in grid.fractions]
+    grid, models = GRIDS[lab.scale][model.split(",")[0]], models_of(lab, model)
+    longest, seeds, wheres = max(grid.lengths), lab.seeds(len(models)), list(places)
+    tests = [test_of(model, where, fraction, scale, longest) for where in wheres for fraction in grid.fractions]
     errors = lab.remember(context_errors, models, tests, grid.lengths, count=grid.prompts, seeds=seeds)
-    return dict(zip(WHERE, np.split(errors, len(WHERE), axis=1), strict=True))
+    return dict(zip(wheres, np.split(errors, len(wheres), axis=1), strict=True))
 
 
-def estimates(grids: dict[str, Grid], one_layer: dict[str, Errors], gpt2: dict[str, Errors], tame: dict[str, Errors]
-              ) -> dict[str, Any]:
-    """What the rules read: by domain, examples that one layer needs, and GPT-2's errors with few examples, also with
-    irrelevant patterns as in training."""
+def short_test(where: str, fraction: float) -> Classification:
+    """Prompts of the length that is sufficient."""
+    return test_of("softmax", where, fraction, NEW_SCALE, math.ceil(1 / fraction - 1e-9))
+
+
+def sufficient(lab: Lab) -> dict[str, dict[float, Mean]]:
+    """Hinge losses with as many examples as the theorems ask for, one of them matching, by domain and alpha'."""
+    losses = {}
+    for where, model in zip(WHERE, ("softmax", LONG), strict=True):
+        models, fractions = models_of(lab, model), GRIDS[lab.scale]["softmax"].fractions
+        values = lab.remember(matched_losses, models, [short_test(where, fraction) for fraction in fractions],
+                              GRIDS[lab.scale]["softmax"].prompts, lab.seeds(len(models)))
+        losses[where] = dict(zip(fractions, map(Mean, values.T), strict=True))
+    return losses
+
+
+def estimates(grids: dict[str, Grid], one_layer: dict[str, Errors], longer: Errors, gpt2: dict[str, Errors],
+              tame: dict[str, Errors], losses: dict[str, dict[float, Mean]]) -> dict[str, Any]:
+    """What the rules read: by domain, losses with sufficient examples and examples that one layer needs, out of domain
+    after longer training and before; and GPT-2's errors with few and with most examples, also with irrelevant patterns
+    as in training."""
     few = grids["gpt2"].lengths.index(FEW)
-    return {"fractions": grids["softmax"].fractions,
-            "needed": {where: needed_examples(grids["softmax"].lengths, errors, NEEDED)
-                       for where, errors in one_layer.items()},
-            **{name: {where: Difference(errors[:, 0, few], errors[:, -1, few], grids["gpt2"].prompts)
-                      for where, errors in values.items()} for name, values in (("few", gpt2), ("tame", tame))}}
+    errors = {"in domain": one_layer["in domain"], "out of domain": longer, SHORTER: one_layer["out of domain"]}
+    return {"fractions": grids["softmax"].fractions, "losses": losses,
+            "smallest": {where: Rate(values[:, -1, -1], grids["gpt2"].prompts) for where, values in gpt2.items()},
+            "needed": {where: needed_examples(grids["softmax"].lengths, values, NEEDED)
+                       for where, values in errors.items()},
+            **{name: {where: Difference(values[:, 0, few], values[:, -1, few], grids["gpt2"].prompts)
+                      for where, values in by_domain.items()} for name, by_domain in (("few", gpt2), ("tame", tame))}}
 
 
 def law(where: str, tolerance: float) -> Checks:
@@ -95,18 +148,35 @@ def law(where: str, tolerance: float) -> Checks:
         measured["needed"][where], tolerance=tolerance)
 
 
-def fewer_need_more(measured: dict[str, Any], which: str = "few") -> list[Check]:
+def enough_examples(where: str) -> Checks:
+    """The loss with as many examples as the theorem asks for."""
+    def checks(measured: dict[str, Any]) -> list[Check]:
+        losses = [(f"alpha' = {fraction:g}", loss) for fraction, loss in measured["losses"][where].items()]
+        return [worst(f"{where}: hinge loss with 1 / alpha' examples, largest (at {{}})", losses, "<=", ACCURACY)]
+
+    return checks
+
+
+def fewer_need_more(where: str, which: str = "few") -> Checks:
     """GPT-2's error with few examples, by how many are decisive."""
-    return [Check(f"{where}: error with {FEW} examples at alpha' = 0.4 less that at 1", difference, ">=", MORE)
-            for where, difference in measured[which].items()]
+    return lambda measured: [Check(f"{where}: error with {FEW} examples at alpha' = 0.4 less that at 1",
+                                   measured[which][where], ">=", MORE)]
+
+
+def more_are_enough(where: str) -> Checks:
+    """That rule, and a small error with the most examples."""
+    return lambda measured: [*fewer_need_more(where)(measured),
+                             Check(f"{where}: error with most examples, all decisive", measured["smallest"][where],
+                                   "<=", NEEDED)]
 
 
 def run(lab: Lab) -> Findings:
     """Count the examples needed and draw the law."""
     grids = GRIDS[lab.scale]
-    measured = estimates(grids, measure(lab, "softmax", NEW_SCALE), *(measure(lab, "gpt2", scale)
-                                                                      for scale in (NEW_SCALE, TRAINING_SCALE)))
-    (fractions, lengths, _), needed = grids["softmax"], measured["needed"]
+    longer = measure(lab, LONG, NEW_SCALE, ["out of domain"])["out of domain"]
+    gpt2, tame = (measure(lab, "gpt2", scale) for scale in (NEW_SCALE, TRAINING_SCALE))
+    measured = estimates(grids, measure(lab, "softmax", NEW_SCALE), longer, gpt2, tame, sufficient(lab))
+    fractions, needed = grids["softmax"].fractions, measured["needed"]
     fitted = fit_law(EXAMPLES, {"in domain": [1 / fraction for fraction in fractions]}, needed, lab)
     plot = curve_figure("icl.context", "Test examples needed for an error of 0.05",
                         "One-layer Transformer, against the fraction of decisive examples alpha'; dashed, fitted in "
@@ -118,27 +188,48 @@ def run(lab: Lab) -> Findings:
                     for name, where, scale in (("few", "in domain", ""), ("few", "out of domain", " (K' = 5)"),
                                                ("tame", "out of domain", " (K' = 0.5)"))
                     for difference in [measured[name][where]])
-    run = models_of(lab, "softmax")[0].run
     return Findings(
         shown="How many examples bring the error down to 0.05, against the fraction of them that are decisive; figure "
               "3 shows GPT-2's curves.",
         measured=measured, plots=[plot], constants=fitted.constants,
         numbers=f"One layer, exponent of alpha': {exponents}. GPT-2 with {FEW} examples at alpha' = 0.4 and 1: "
                 f"{few}.",
-        specs={place: [(run, test_of("softmax", where, fraction, NEW_SCALE, max(lengths)))
-                       for fraction in (fractions[0], fractions[-1])] for where, place in WHERE.items()})
+        specs={SUFFICIENT[where]: [(models_of(lab, model)[0].run, short_test(where, fraction))
+                                   for fraction in fractions]
+               for where, model in zip(WHERE, ("softmax", LONG), strict=True)})
 
 
+WIDE = "Half of the exponent is too wide a tolerance."
+EARLIER = {"in domain": (Rule(law("in domain", FIRST_TOLERANCE), WIDE),),
+           "out of domain": (Rule(law(SHORTER, FIRST_TOLERANCE), WIDE),
+                             Rule(law(SHORTER, TOLERANCE), "Training was not over after half of the steps."))}
+GPT2_REPLIES = {
+    "in domain": {"holds": "As our figure shows.", "inconclusive": "Six seeds of GPT-2 differ too much.",
+                  "fails": "The figure depends on how GPT-2 is trained, which we do not give."},
+    "out of domain": {"fails": "The figure depends on how GPT-2 is trained, which we do not give; this one does not "
+                               "get to a small error with 20 examples.",
+                      "inconclusive": "Six seeds of GPT-2 differ too much.", "holds": "As our figure shows."}}
+NEAR = "The number lies too near the threshold for this many seeds."
+ASKED = {"in domain": {"holds": "One matching example is enough, as our theorem says.",
+                       "fails": "The premises are met only up to constants.", "inconclusive": NEAR},
+         "out of domain": {"fails": "Our proof takes the attention from equation 92, which bounds it only where "
+                                    "alpha' is well above 1 / M1, 0.17 here; the theorem should say so.",
+                           "holds": "One matching example is enough, as our theorem says.", "inconclusive": NEAR}}
+GROWS = {"holds": "The required length grows as we say.", "inconclusive": NEAR,
+         "fails": "The length that we give is sufficient."}
 ENTRY = Entry(
     "icl.context", "Test examples needed as fewer of them are decisive", "li2024icl, theorems 3.3, 3.4, figure 3 (B)",
-    run, says="The number of test examples needed grows like 1 / alpha', in and out of domain.",
+    run, says="1 / alpha' test examples are enough, and the number needed grows like that, in and out of domain.",
     sizes={scale: Size(**vars(size), grids=GRIDS[scale]) for scale, size in SIZES.items()}, parts=(
-        *(Part("theorem", place, f"The required number of test examples grows like 1 / alpha' {where}.",
-               law(where, TOLERANCE), theory=(f"Theorem {place.split()[1]}",), measured=("number of test examples",),
-               accuracy=NEEDED, constant=CONSTANT,
-               earlier=(Rule(law(where, FIRST_TOLERANCE), "Half of the exponent is too wide a tolerance."),))
-          for where, place in WHERE.items()),
-        Part("figure", "figure 3 (B)", "GPT-2 needs more test examples when fewer of them are decisive, in and out of "
-             "domain.", fewer_need_more,
-             earlier=(Rule(lambda measured: fewer_need_more(measured, "tame"),
-                           "The paper's K' is 5 out of domain."),))))
+        *(Part("theorem", place, f"1 / alpha' test examples, one of them with the query's pattern, are enough {where}.",
+               enough_examples(where), theory=(theorem.capitalize(),), accuracy=ACCURACY, constant=CONSTANTS[where],
+               replies=ASKED[where])
+          for (where, theorem), place in zip(WHERE.items(), SUFFICIENT.values(), strict=True)),
+        *(Part("remark", f"section 3.3, insight 2, {where}", "The required number of test examples grows like "
+               "1 / alpha'.", law(where, TOLERANCE), replies=GROWS, earlier=EARLIER[where]) for where in WHERE),
+        *(Part("figure", f"figure 3 (B), {where}", "GPT-2 needs more test examples for a small error when fewer of "
+               "them are decisive.", more_are_enough(where), replies=GPT2_REPLIES[where],
+               earlier=(*([Rule(fewer_need_more(where, "tame"), "The paper's K' is 5 out of domain.")]
+                          if where == "out of domain" else []),
+                        Rule(fewer_need_more(where), "Any model that reads its context obeys this; the figure shows "
+                                                     "small errors."))) for where in WHERE)))

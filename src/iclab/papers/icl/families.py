@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from iclab.core.spec import replace
 from iclab.figures.style import NAMES
-from iclab.lab.entries import Entry, Findings, Note, Size, Table
+from iclab.lab.entries import Entry, Findings, Size, Table
 from iclab.lab.laboratory import Lab, per_seed
 from iclab.papers.icl import settings as icl
 from iclab.papers.icl.trained import gpt2_models, one_layer_models
@@ -82,8 +82,8 @@ def run(lab: Lab) -> Findings:
                          for model in lab.size.models)
 
     return Findings(
-        shown="Error of four models on both papers' test prompts, by training prompts: mean over seeds, ± half "
-              "the range.",
+        shown="Error of models on both papers' test prompts, by training prompts: mean over seeds, ± half the range; "
+              "seeds: " + ", ".join(f"{NAMES[model]} {count}" for model, count in lab.size.models.items()) + ".",
         numbers="Trained with outliers and tested with 60 % of the labels flipped: "
                 f"{mean_errors('poisoned', 'flip 0.6')}. Trained without outliers: "
                 f"{mean_errors('irrelevant', 'flip 0.6')}. With irrelevant patterns ten times as large as in training: "
@@ -95,6 +95,4 @@ def run(lab: Lab) -> Findings:
 
 ENTRY = Entry(
     "icl.families", "Four models on both papers' prompts", "ours", run, kind="table", sizes=SIZES,
-    says="Each paper measures its own models on its own prompts; none of them has this table.",
-    notes=(Note("2026-11-18", "Softmax attention learns to ignore outliers, so it needs no gate to be robust to them; "
-                "linear attention cannot."),))
+    says="Each paper measures its own models on its own prompts; none of them has this table.")

@@ -26,14 +26,15 @@ def run(lab: Lab) -> Findings:
                         "Error against the number of context examples; each learner is refitted on every prompt.",
                         panels, "context examples", "error", within=UNIT)
 
-    def comparison(fraction: float) -> str:
-        by_learner = errors[setting("out of domain", fraction, JUDGED)]
+    def comparison(where: str, fraction: float) -> str:
+        by_learner = errors[setting(where, fraction, JUDGED)]
         others = [by_learner[name].mean() for name in baselines()]
-        return f"{by_learner[ICL].mean():.3f} against {min(others):.3f} to {max(others):.3f} at {fraction:g}"
+        return f"{by_learner[ICL].mean():.3f} against {min(others):.3f} to {max(others):.3f} {where} at {fraction:g}"
 
     return Findings(
         shown="Error of the trained Transformer, and of five learners that see the context examples alone.",
-        numbers=f"Out of domain with {JUDGED} examples: {comparison(0.8)}, {comparison(0.6)}.", plots=[plot])
+        numbers=f"With {JUDGED} examples: " + ", ".join(comparison(where, fraction) for where in WHERE
+                                                        for fraction in reversed(FRACTIONS)) + ".", plots=[plot])
 
 
 ENTRY = Entry("icl.fig4", "Against classical learners", "li2024icl, figure 4", run, kind="figure", sizes=SIZES,

@@ -2,12 +2,12 @@
 
 Rules, on unseen in-domain tasks at decisive fraction 0.6. Theorem 3.3: with M1 tasks that show
 every pattern with both labels (condition 3.2) the hinge loss is at most 0.1, the theorem's epsilon; the first rule
-asked for an error of at most 0.01. Figure 7: that error with M1 and with M1 + 2 tasks; with one or two tasks fewer it
-is at least 0.05. Ours: it is also at least 0.05 for two controls at M1 = 6 that have enough
-tasks but lack one label of some pattern: 6 random tasks that do not cover, and 25 tasks in which the first pattern is
-never -1. The paper does not give the length of q in its experiments, so the last two are judged at |q| = 1, that of the
-proofs, and at |q| = 3 = beta, each a part of its own. This split was made after a look: at |q| = 1 both had failed.
-Cost: 160 trainings of 800 steps, about 4 s.
+asked for an error of at most 0.01. Figure 7: that error with M1, M1 + 1 and M1 + 2 tasks; with one to three tasks
+fewer it is at least 0.05; the first rule had fewer numbers of tasks. Ours: it is also at least 0.05 for two controls at
+M1 = 6 that have enough tasks but lack one label of some pattern: 6 random tasks that do not cover, and 25 tasks in
+which the first pattern is never -1. The paper does not give the length of q in its experiments, so the last two are
+judged at |q| = 1, that of the proofs, and at |q| = 3 = beta, each a part of its own. This split was made after a look:
+at |q| = 1 both had failed. Cost: 320 trainings of 800 steps, about 7 s.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ DECISIVE = 0.6
 NORMS = (LABEL_NORM, OTHER_NORM)
 """Lengths of q."""
 DIMENSION = 30
-AWAY = (-2, -1, 0, 2)
-"""Number of training tasks minus M1."""
+AWAY, FIRST_AWAY = (-3, -2, -1, 0, 1, 2), (-2, -1, 0, 2)
+"""Number of training tasks minus M1, and those of the first rule."""
 CONTROLS = ("6 random, not covering", "25, the first pattern never -1")
 SIZES = {"tiny": Size(seeds=2, steps=50, prompts=500, patterns=(6,)),
          "quick": Size(seeds=4, steps=400, prompts=1_000, patterns=(6,)),
-         "full": Size(seeds=8, steps=800, prompts=4_000, patterns=(6, 8))}
+         "full": Size(seeds=8, steps=800, prompts=4_000, patterns=(6, 8, 10))}
 ERROR_ALLOWED, FAILS, ACCURACY = 0.01, 0.05, 0.1
 
 Name = tuple[int, str]
@@ -77,6 +77,11 @@ def cyclic_name(M1: int, away: int) -> str:
     return f"{M1 + away} cyclic"
 
 
+def enough(M1: int) -> list[str]:
+    """The names of the sets with M1 tasks or more that cover."""
+    return [cyclic_name(M1, away) for away in AWAY if away >= 0]
+
+
 def a_run(M1: int, tasks: tuple[Task, ...], steps: int, label_norm: float = LABEL_NORM) -> Run:
     """Training on these tasks; irrelevant patterns fill up the dimension."""
     run = one_layer_run(DECISIVE, steps, label_norm)
@@ -111,7 +116,7 @@ def rule(label_norm: float, aways: tuple[int, ...], controls: tuple[str, ...] = 
         errors = measured[label_norm].errors
         names = [(M1, cyclic_name(M1, away)) for M1 in dict.fromkeys(M1 for M1, _ in errors) for away in aways]
         return [Check(f"M1 = {M1}, {name} tasks: error on the others", errors[M1, name],
-                      *(("<=", ERROR_ALLOWED) if name in (cyclic_name(M1, 0), cyclic_name(M1, 2)) else (">=", FAILS)))
+                      *(("<=", ERROR_ALLOWED) if name in enough(M1) else (">=", FAILS)))
                 for M1, name in [*names, *((6, control) for control in controls)]]
 
     return checks
@@ -144,16 +149,34 @@ def run(lab: Lab) -> Findings:
                for M1 in lab.size.patterns for tasks in [sets[M1, cyclic_name(M1, 0)]]])
 
 
+ENOUGH = {"holds": "M1 of the M1 (M1 - 1) tasks are enough, as we prove.",
+          "fails": "The premises are met only up to constants.", "inconclusive": "Seeds differ around the threshold."}
+FEWER = {
+    LABEL_NORM: {"fails": "The figure depends on |q|, delta and T, which we do not give: with one task fewer the error "
+                          "is below 0.05 at these, and still larger than with M1 tasks.",
+                 "inconclusive": "With one task fewer the error lies too near the threshold.",
+                 "holds": "As our figure shows."},
+    OTHER_NORM: {"holds": "As our figure shows, if labels are as long as patterns.",
+                 "fails": "The figure depends on delta and T, which we do not give.",
+                 "inconclusive": "With one task fewer the error lies too near the threshold."}}
+COVERAGE = {
+    LABEL_NORM: {"fails": "Condition 3.2 is sufficient; we do not prove that every set that breaks it is too small.",
+                 "inconclusive": "The error lies too near the threshold.", "holds": "Coverage is what counts."},
+    OTHER_NORM: {"holds": "Coverage is what counts if labels are as long as patterns.",
+                 "fails": "Coverage is not needed.", "inconclusive": "The error lies too near the threshold."}}
 ENTRY = Entry(
     "icl.tasks", "How many training tasks are enough", "li2024icl, condition 3.2, theorem 3.3, figure 7", run,
     says="M1 training tasks that cover every pattern with both labels are enough for all tasks; fewer are not.",
     sizes=SIZES, parts=(
         Part("theorem", "theorem 3.3 with condition 3.2", "M1 training tasks that show every pattern with both labels "
              "are enough for all in-domain tasks.", hinge_loss, theory=("Theorem 3.3",), accuracy=ACCURACY,
-             constant=IN_DOMAIN_CONSTANT,
+             constant=IN_DOMAIN_CONSTANT, replies=ENOUGH,
              earlier=(Rule(rule(LABEL_NORM, (0,)), "The theorem promises the hinge loss."),)),
         *(Part("figure", f"figure 7, |q| = {norm:g}", "The error on unseen tasks is significant with fewer than M1 "
                "training tasks and about 0 with M1 or more that cover every pattern with both labels.",
-               rule(norm, AWAY)) for norm in NORMS),
+               rule(norm, AWAY), replies=FEWER[norm],
+               earlier=(Rule(rule(norm, FIRST_AWAY), "More numbers of tasks, as on the figure's axis."),))
+          for norm in NORMS),
         *(Part("ours", f"coverage of both labels, |q| = {norm:g}", "M1 tasks or more do not suffice if some pattern "
-               "never occurs with one of the labels.", rule(norm, (), CONTROLS)) for norm in NORMS)))
+               "never occurs with one of the labels.", rule(norm, (), CONTROLS), replies=COVERAGE[norm])
+          for norm in NORMS)))
