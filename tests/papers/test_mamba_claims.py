@@ -233,11 +233,13 @@ def test_scores_gather_in_one_layer(trained_mamba):
 
     beginners = [untrained(m) for m in trained_mamba]
     sound = masses(beginners, trained_mamba)
-    corollary, remark = (part.checks for part in attention.ENTRY.parts[:2])
-    assert verdicts(corollary({"one layer": sound._replace(other=0.01 * sound.same)})) == ["holds", "holds"]
-    assert verdicts(corollary({"one layer": sound._replace(other=-sound.same)})) == ["holds", "fails"]
-    earlier = attention.ENTRY.parts[0].earlier[0].checks
-    assert verdicts(earlier({"one layer": sound})) == ["holds", "holds"]
+    corollary, absolute, remark = (part.checks for part in attention.ENTRY.parts[:3])
+    small = {"one layer": sound._replace(other=0.001 * sound.same)}
+    assert verdicts(corollary(small)) == verdicts(corollary({"one layer": sound})) == ["holds", "holds"]
+    assert verdicts(absolute(small)) == ["holds"]
+    assert verdicts(absolute({"one layer": sound._replace(other=-sound.same)})) == ["fails"]
+    relative, by_absolute_value = (rule.checks for rule in attention.ENTRY.parts[0].earlier)
+    assert verdicts(relative({"one layer": sound})) == verdicts(by_absolute_value(small)) == ["holds", "holds"]
     assert verdicts(remark({"one layer": sound})) == ["holds"]
     assert verdicts(remark({"one layer": masses(beginners, beginners)})) == ["fails"]
     wrong_pattern = attention.Masses(sound.other, sound.same)
