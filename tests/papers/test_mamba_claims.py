@@ -118,7 +118,9 @@ def a_family(models, M1=6, U=4):
     errors = model_errors(models, tasks.tests_of(run, U), count=1000, seeds=SEEDS)
     hinge = model_errors(models, [replace(run.prompts, tasks="all")], count=1000, seeds=SEEDS, measure="hinge")
     scores = np.stack([tasks.scores_by_shift(model) for model in models])
-    return tasks.Family(M1, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000)
+    attacked = model_errors(models, tasks.attacks(), count=1000, seeds=SEEDS)[:, 1:]
+    return tasks.Family(M1, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000,
+                        np.stack([tasks.entries_by_shift(model) for model in models]), attacked)
 
 
 def test_tasks_outside_the_family(trained_mamba):
@@ -126,12 +128,21 @@ def test_tasks_outside_the_family(trained_mamba):
         study = tasks.Study([family], {}, {})
         return [verdicts(rule(study)) for rule in (tasks.theorem1, tasks.theorem2, tasks.finer, tasks.every_task)]
 
+    def at_three_times(family):
+        return verdicts(tasks.with_outliers(tasks.Study([family], {}, {})))
+
+    def kept(family):
+        study = tasks.Study([family], {}, {})
+        return [verdicts(rule(study)) for rule in (tasks.entries_kept, tasks.scores_kept)]
+
     sound = a_family(trained_mamba)
+    assert at_three_times(sound) == ["holds"]
+    assert at_three_times(a_family([ungated(m) for m in trained_mamba])) == ["fails"]
     assert judged(sound) == [["holds"]] * 4
     assert (sound.scores < 0).all()  # all pairs met
-    assert verdicts(tasks.scores_kept(tasks.Study([sound], {}, {}))) == ["fails"]  # so that their scores are learnt
-    kept = sound._replace(scores=0.01 * sound.scores)
-    assert verdicts(tasks.scores_kept(tasks.Study([kept], {}, {}))) == ["holds"]
+    assert kept(sound) == [["fails"], ["holds"]]  # all entries are learnt, and negative
+    assert kept(sound._replace(scores=-sound.scores)) == [["fails"], ["fails"]]
+    assert kept(sound._replace(entries=0.01 * sound.entries)) == [["holds"], ["holds"]]
 
     def blind(model):  # every pattern looks like every other
         layer = model.params[0]
@@ -276,14 +287,18 @@ def deep():
 def test_scores_gather_in_every_layer(deep):
     masses = attention.masses_along(deep)
 
-    def judged(layer, masses):
-        return verdicts(attention.in_layers((layer,))({"three layers": masses}))
+    def judged(layer, masses, rule=attention.in_layers):
+        return verdicts(rule((layer,))({"three layers": masses}))
 
     assert "fails" not in [verdict for layer in range(3) for verdict in judged(layer, masses)]
     assert judged(0, masses)[0] == "holds"
+    for layer in range(3):
+        assert "fails" not in judged(layer, masses, attention.gap_opens)
     nothing_learnt = attention.Masses(*(np.repeat(values[:, :1], 3, axis=1) for values in masses))
     assert [judged(layer, nothing_learnt)[2] for layer in range(3)] == ["fails"] * 3
+    assert "holds" not in judged(0, nothing_learnt, attention.gap_opens)[1:]
     wrong_pattern = attention.Masses(masses.other, masses.same)  # labels shuffled: the wrong pattern is attended
+    assert "fails" in judged(0, wrong_pattern, attention.gap_opens)
     assert "fails" in [verdict for layer in range(3) for verdict in judged(layer, wrong_pattern)]
 
 
@@ -303,6 +318,7 @@ def test_scores_gather_in_one_layer(trained_mamba):
     assert verdicts(relative({"one layer": sound})) == verdicts(by_absolute_value(small)) == ["holds", "holds"]
     assert verdicts(remark({"one layer": sound})) == ["holds"]
     assert verdicts(remark({"one layer": masses(beginners, beginners)})) == ["fails"]
+    assert verdicts(corollary({"one layer": masses(beginners, beginners)})) == ["fails", "holds"]
     wrong_pattern = attention.Masses(sound.other, sound.same)
     assert verdicts(corollary({"one layer": wrong_pattern})) == ["fails", "fails"]
 
@@ -355,24 +371,36 @@ def test_positions_matter_only_with_a_gate(deep):
 def test_the_window_has_edges():
     axes = window.AXES[-1]
 
-    def errors_with(error_at):
+    def errors_with(error_at, scale=lambda eta: 0.5, long=0.5):
         values = {axis: {member: {value: np.full(4, error_at(axis, member, value)) for value in values}
                          for member, values in of.items()} for axis, of in axes.items()}
-        return window.Errors(values, values, 4000)
+        rates = {(128.0, eta): np.full(4, scale(eta)) for eta in (1.0, 0.1)}
+        return window.Errors(values, values, 4000, None, rates, np.full(4, long))
 
     def judged(errors):
-        ends = [window.worse_at(errors, *end) for end in (("kappa_a", 0), ("kappa_a", -1), ("l_tr", -1))]
-        return [verdicts(checks)[0] for checks in (*ends, window.batches(errors), window.theorem1(errors),
-                                                   window.theorem3(errors), window.well_inside(errors),
-                                                   window.no_lower_bound(errors))]
+        rules = (window.too_small, window.too_large, window.too_long, window.equal_error, window.theorem1,
+                 window.well_inside, window.theorem3, window.no_lower_bound)
+        return [verdicts(rule(errors))[0] for rule in rules]
 
-    usual = errors_with(lambda axis, member, value: 0.035 if member == "linear" else
-                        0.0 if value == window.USUAL.get(axis, 256) else 0.09)
+    def earlier(errors):
+        ends = [window.worse_at(errors, *end) for end in (("kappa_a", 0), ("kappa_a", -1), ("l_tr", -1))]
+        return [verdicts(checks)[0] for checks in (*ends, window.batches(errors), window.theorem1_by_error(errors))]
+
+    def at(axis, member, value):
+        if member == "linear":
+            return 0.035
+        return 0.0 if value == window.USUAL.get(axis, 256) else 0.2 if value in (0.005, 128.0) else 0.09
+
+    usual = errors_with(at)
     assert judged(usual) == ["holds"] * 8
+    assert earlier(usual) == ["holds"] * 5
     drowned = usual._replace(more=np.full(24, 0.4))
     assert judged(drowned) == ["holds"] * 4 + ["fails"] + ["holds"] * 3
+    harmless = errors_with(lambda *_: 0.035, lambda eta: 0.5 if eta == 1.0 else 0.0, long=0.0)
+    assert judged(harmless)[:4] == ["fails"] * 4
     nothing_learnt = errors_with(lambda *_: 0.5)
-    assert judged(nothing_learnt) == ["fails"] * 7 + ["holds"]
+    assert judged(nothing_learnt)[3:] == ["inconclusive", "fails", "fails", "fails", "holds"]
+    assert earlier(nothing_learnt) == ["fails"] * 5
     needs_outliers = errors_with(lambda axis, member, value: 0.5 if value == 0.02 else 0.0)
     assert judged(needs_outliers)[-1] == "fails"
     assert window.a_run("linear", "B", 8, 10).training.batch_size == 8
@@ -404,6 +432,14 @@ def test_iterations_follow_a_law_or_do_not():
 
     for member in iterations.MEMBERS:
         assert set(judged(member, counts(member))) == {"holds"}
+        assert set(verdicts(iterations.enough(member)({member: counts(member)}))) == {"holds"}
+    assert len(iterations.enough("mamba")({"mamba": counts("mamba")})) == 6
+    both = {member: counts(member) for member in iterations.MEMBERS}
+    assert verdicts(iterations.needed(both)) == ["holds"] * 10
+    slower = counts("mamba", lambda axis, power: {"1 - p_a": -2.0, "M1": 2.0}.get(axis, power))
+    assert verdicts(iterations.enough("mamba")({"mamba": slower})).count("fails") == 2
+    faster = counts("mamba", lambda axis, power: 0.0)
+    assert "fails" in verdicts(iterations.needed(both | {"mamba": faster}))
     gate_at_one = counts("mamba", lambda axis, power: -1.0 if axis == "l_tr" else power)
     assert "fails" in judged("mamba", gate_at_one)
     never = counts("mamba")

@@ -81,6 +81,11 @@ def test_the_conditions_say_that_the_claim_goes_beyond_theorem_2():
     assert not theorem2_conditions(training_prompts(), attacked_prompts("flip", 0.5, 0.5))[1].met
 
 
+def test_a_model_that_does_not_break_beyond_one_half_fails_the_rule(trained_mamba, linear_errors):
+    assert verdicts(robust.broken(measured(trained_mamba, linear_errors)))[0] == "holds"
+    assert verdicts(robust.broken(measured(trained_mamba, 0.0 * linear_errors))) == ["fails"] * 3
+
+
 def test_a_linear_transformer_that_breaks_early_fails_theorem_4(trained_mamba, linear_errors):
     late = np.roll(linear_errors, 3, axis=2)  # the errors of 0.7 to 0.9 at 0 to 0.2
     assert verdicts(robust.promised(measured(trained_mamba, late), "linear"))[0] == "fails"

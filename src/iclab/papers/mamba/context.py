@@ -3,9 +3,9 @@
 Rules, for the models of figure 2 under flip. n is the number of examples at which the error falls to 0.1, the accuracy
 for which the premises are computed; it does so at every fraction. For the linear Transformer log(n / f) is regressed on
 log(1/2 - f) (theorem 4 (d): exponent -2), for Mamba log n on log(1 - f) (theorem 2 (d): -1). The theorems, which are
-sufficient: n grows no faster than theirs (exponent at least theirs less 0.5). Whether that many are needed: the exponent
-is at most theirs plus 0.5. Ours: both exponents lie within 0.25. An earlier rule took the examples at an error of 0.05
-and both sides of the exponent at once; the laws' constants are still fitted there.
+sufficient: n grows no faster than theirs (exponent at least theirs less 0.5). Whether that many are needed: the
+exponent is at most theirs plus 0.5. Ours: both exponents lie within 0.25. An earlier rule took the examples at an error
+of 0.05 and both sides of the exponent at once; the laws' constants are still fitted there.
 Cost: no extra training, 160,000 test prompts of 320 examples and as many of 64.
 """
 
@@ -154,5 +154,5 @@ ENTRY = Entry(
             "fails": "At fractions this far from the limit the powers are only roughly the theorems'.",
             "inconclusive": "At fractions this far from the limits both powers differ from the theorems', by about as "
                             "much as this rule allows."})),
-    notes=(Note("2026-11-18", "Until then Mamba was judged at f = 0.85 too, not at 0.75. With as many examples as it "
+    notes=(Note("2026-11-18", "An earlier run judged Mamba at f = 0.85 too, not at 0.75. With as many examples as it "
                 "needs at 0.85 that fraction lies outside theorem 2 (c)."),))

@@ -230,7 +230,8 @@ def run(lab: Lab) -> Findings:
             f"{errors.grown(length, CLOSE).value:.3f}" for length in growing) + ".",
         plots=[plot, family, beyond(errors).plot(
             "mamba.length.beyond", "Just beyond the bound of theorem 2 (c)", "Excess over the floor at the "
-            "smallest tested fraction that is not below the bound; the rule: at most 0.02.")],
+            "smallest tested fraction that is not below the bound; the map asks where it is small all the same (at "
+            "most 0.02).")],
         tables=[Table("mamba.length.needed", "Training length at which the excess falls to a given one (p_a 0.4, "
                       "l_ts = l_tr / 2, bound 0.8; the shortest tried if it is below it there)",
                       ("fraction", *(f"excess {excess:g}" for excess in EXCESSES)), [
@@ -246,7 +247,8 @@ NEAR = "The number lies too near to the threshold for this many seeds."
 ENTRY = Entry(
     "mamba.length", "How many outliers are tolerated, by training fraction and test length",
     "li2025mamba, theorem 2 (c)", run,
-    says="Mamba's error is small for outlier fractions below min(1, p_a l_tr / l_ts): fewer in longer test prompts.",
+    says="Mamba's error is small for outlier fractions below min(1, p_a l_tr / l_ts), a bound that falls as test "
+         "prompts grow.",
     sizes=sizes(seeds=(2, 4, 8), steps=(300, 1_000, 3_000), prompts=(500, 1_000, 2_000), more_seeds=(2, 4, 24),
                 growing_steps=(300, 1_000, 4_000), lengths=((20, 40), (20, 80), (20, 40, 80, 160))), parts=(
         Part("theorem", "theorem 2 (c)", "Just below the bound the error is small, given enough examples.", theorem,

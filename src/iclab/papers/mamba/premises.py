@@ -232,7 +232,8 @@ NEAR = "The exponent lies too near to the edge of what the rule allows."
 
 ENTRY = Entry(
     "mamba.premises", "The training lengths and batches that the theorems ask for", "li2025mamba, theorems 1, 3", run,
-    says="Training prompts of order log M1 / (1 - p_a) examples and batches of order eps^-2 are enough for both models.",
+    says="Training prompts of order log M1 / (1 - p_a) examples and batches of order eps^-2 are enough for both "
+         "models.",
     sizes=SIZES, parts=(
         Part("theorem", "theorem 1 (iii)", "Mamba learns from training prompts of order log M1 / (1 - p_a) examples.",
              grows_no_faster("mamba"), theory=("Theorem 1",), measured=LENGTH, accuracy=ACCURACY, replies={

@@ -4,12 +4,14 @@ Rules. Error and hinge loss on fresh prompts of the training distribution (20 ex
 labels); a diverged model has error 1 and hinge loss 1.
 Theorem 1: inside its window (kappa_a 0.1 to 32 at B 128, every l_tr) the hinge loss is at most 0.1, the accuracy for
 which the premises are computed; 32 is half of the upper bound on kappa_a with the constant 1, and there 24 seeds judge,
-because eight left it open. The same up to kappa_a 8, an eighth of the bound (added when that was known). Theorem 3, which has no lower bound on kappa_a: the same for the linear Transformer at
-the smallest. Its training length is 40: searched on other seeds, 20 leave a loss of 0.09 at any kappa_a. Ours: there
-its error exceeds that at kappa_a 2 by at most 0.01.
-Whether the bounds are needed, each apart: Mamba's error at the smallest kappa_a, at the largest, and at the longest
-l_tr exceeds that at the usual value by at least 0.01. B_M > B_T where the extra term rules (V 12, kappa_a 0.05, beta 1,
-eta 0.1 for both): the smallest batch with an error within 0.01 of that at 256 is larger for Mamba.
+because eight left it open. The same up to kappa_a 8, an eighth of the bound (added when that was known). Theorem 3,
+which has no lower bound on kappa_a: the same for the linear Transformer at the smallest. Its training length is 40:
+searched on other seeds, 20 leave a loss of 0.09 at any kappa_a. Ours: there its error exceeds that at kappa_a 2 by at
+most 0.01.
+Whether the bounds are needed, each apart: Mamba's hinge loss is above 0.1 at the smallest kappa_a; at the largest,
+whatever eta; and at l_tr 160 with kappa_a 0.1, where the upper bound on l_tr is small. B_M > B_T where the extra term
+rules (V 12, kappa_a 0.05, beta 1, eta 0.1 for both): the smallest batch with an error of at most 0.06 is larger for
+Mamba. These replaced rules that compared errors within 0.01, or each model with its own best.
 Drawn beside it: the hinge loss by kappa_a and eta.
 Cost: about 300 trainings of 4,000 or 2,000 steps, 8 s.
 Settings of theorems 1 and 3 (4,000 steps, l_tr 40) were chosen on search seeds.
@@ -48,7 +50,9 @@ DIFFERENCE, ACCURACY = 0.01, 0.1
 LINEAR_LENGTH = 40
 EXTRA_TERM = {"outlier_patterns": 12, "outlier_scale": 0.05, "pattern_norm": 1.0}
 """Where B_M is far above B_T: its term V^2 / (beta^4 kappa_a^2 (1 - p_a)^2) is 360,000."""
-EQUAL_RATE = 0.1
+EQUAL_RATE, EQUAL_ERROR = 0.1, 0.06
+LONG = {"outlier_scale": 0.1, "prompt_length": 160}
+"""Small outliers and long prompts: the upper bound on l_tr, M1^kappa_a / p_a to some power, is 2 with the power 1."""
 
 
 def batches_of(*values: int) -> dict[str, Sequence[float]]:
@@ -60,7 +64,7 @@ AXES = ({"kappa_a": {"mamba": (0.02, 2.0, 128.0), "linear": (0.02, 2.0)}, "B": b
          "l_tr": {"mamba": (20, 40)}},
         {"kappa_a": {"mamba": (0.02, 0.1, 2.0, 32.0, 128.0), "linear": (0.02, 2.0)}, "B": batches_of(8, 32, 128),
          "l_tr": {"mamba": (20, 80)}},
-        {"kappa_a": {"mamba": (0.02, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0), "linear": (0.02, 0.5, 2.0, 8.0)},
+        {"kappa_a": {"mamba": (0.005, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0), "linear": (0.02, 0.5, 2.0, 8.0)},
          "B": batches_of(4, 8, 16, 32, 64, 256), "l_tr": {"mamba": (10, 20, 40, 80)}})
 
 
@@ -74,6 +78,8 @@ class Errors(NamedTuple):
     """Hinge losses of more seeds at the largest kappa_a inside the window."""
     rates: dict[tuple[float, float], Float[np.ndarray, " seeds"]] | None = None
     """Hinge losses by kappa_a and eta."""
+    long: Float[np.ndarray, " seeds"] | None = None
+    """Hinge losses with small outliers and long prompts."""
 
     def losses(self, axis: str, value: float) -> Mean:
         """Mamba's hinge loss, of as many seeds as there are."""
@@ -92,6 +98,13 @@ class Errors(NamedTuple):
         errors = self.at["B"][member]
         within = np.stack(list(errors.values()), axis=1) - errors[max(errors)][:, None] <= DIFFERENCE
         return np.array(list(errors))[len(errors) - within[:, ::-1].cumprod(axis=1).sum(axis=1)]
+
+    def sufficient_batch(self, member: str) -> Float[np.ndarray, " seeds"]:
+        """Per seed, the smallest batch from which on the error is at most the same for both; NaN if there is none."""
+        errors = self.at["B"][member]
+        within = np.stack(list(errors.values()), axis=1) <= EQUAL_ERROR
+        last = len(errors) - within[:, ::-1].cumprod(axis=1).sum(axis=1)
+        return np.array([*errors, np.nan])[last]
 
     def means(self, axis: str, member: str) -> str:
         """Mean errors in words."""
@@ -169,8 +182,35 @@ def worse_at(errors: Errors, axis: str, end: int) -> list[Check]:
     return [Check(f"Mamba: {name}", excess, ">=", DIFFERENCE)]
 
 
+def too_small(errors: Errors) -> list[Check]:
+    """Mamba with outliers that are too small."""
+    least = min(errors.hinge["kappa_a"]["mamba"])
+    return [Check(f"Mamba: hinge loss at kappa_a = {least:g}", errors.losses("kappa_a", least), ">", ACCURACY)]
+
+
+def too_large(errors: Errors) -> list[Check]:
+    """Mamba with outliers that are too large, at every step size."""
+    rates = errors.rates or {}
+    largest = max(scale for scale, _ in rates)
+    return [worst(f"Mamba: least hinge loss at kappa_a = {largest:g} ({{}})", [
+        (f"eta {eta:g}", Mean(of, (0.0, np.inf))) for (scale, eta), of in rates.items() if scale == largest], ">",
+        ACCURACY)]
+
+
+def too_long(errors: Errors) -> list[Check]:
+    """Mamba with small outliers and long prompts."""
+    return [Check(f"Mamba: hinge loss at kappa_a = {LONG['outlier_scale']:g}, l_tr = {LONG['prompt_length']}",
+                  Mean(errors.long, (0.0, np.inf)), ">", ACCURACY)]
+
+
+def equal_error(errors: Errors) -> list[Check]:
+    """The least batches of both models at the same error."""
+    return [Check(f"least batch for an error of {EQUAL_ERROR:g}: Mamba less linear Transformer",
+                  Difference(errors.sufficient_batch("mamba"), errors.sufficient_batch("linear")), ">", 0.0)]
+
+
 def batches(errors: Errors) -> list[Check]:
-    """The least batches of both models."""
+    """The earlier rule: the least batches of both models, each for its own best."""
     return [Check("least batch: Mamba less linear Transformer",
                   Difference(errors.least_batch("mamba"), errors.least_batch("linear")), ">", 0.0)]
 
@@ -190,13 +230,16 @@ def measure(lab: Lab, axes: Axes) -> Errors:
     edge = max((value for axis, value in inside(axes) if axis == "kappa_a"), default=USUAL["kappa_a"])
     rates = {(scale, eta): hinge_of(lab, scale, eta, lab.seeds()) for scale in lab.size.scales for eta in lab.size.etas}
     more = hinge_of(lab, edge, 1.0, lab.seeds(lab.size.more_seeds)) if edge == WINDOW["kappa_a"][1] else None
-    return Errors(errors, hinge, lab.size.prompts, more, rates)
+    long = hinge_of(lab, LONG["outlier_scale"], 1.0, lab.seeds(), int(LONG["prompt_length"]))
+    return Errors(errors, hinge, lab.size.prompts, more, rates, long)
 
 
-def hinge_of(lab: Lab, scale: float, eta: float, seeds: Sequence[int]) -> Float[np.ndarray, " seeds"]:
-    """Mamba's hinge loss by kappa_a and eta; 1 if it diverged."""
+def hinge_of(lab: Lab, scale: float, eta: float, seeds: Sequence[int], length: int = 20
+             ) -> Float[np.ndarray, " seeds"]:
+    """Mamba's hinge loss by kappa_a, eta and l_tr; 1 if it diverged."""
     run = a_run("mamba", "kappa_a", scale, lab.size.steps)
-    run = replace(run, training=replace(run.training, learning_rate=eta))
+    run = replace(run, prompts=replace(run.prompts, prompt_length=length),
+                  training=replace(run.training, learning_rate=eta))
     losses = lab.errors(lab.train_seeds(run, seeds), [run.prompts], measure="hinge")[:, 0]
     return np.where(np.isfinite(losses), losses, 1.0)
 
@@ -237,9 +280,10 @@ def run(lab: Lab) -> Findings:
             f"{', '.join(f'{error:.2f}' for error in sorted(values))} at {value:g}" for value, values in large.items())
         + f". The linear Transformer's: {errors.means('kappa_a', 'linear')}. By batch size, where the extra term "
           f"rules, Mamba's: {errors.means('B', 'mamba')}; the linear Transformer's: {errors.means('B', 'linear')}. The "
-          f"smallest sufficient batch (median) is {np.median(errors.least_batch('mamba')):g} for Mamba and "
-          f"{np.median(errors.least_batch('linear')):g} for the linear Transformer. Mamba's error by training length: "
-          f"{errors.means('l_tr', 'mamba')}. Hinge loss by kappa_a and eta: {over.sentence}",
+          f"smallest batch with an error of at most {EQUAL_ERROR:g} (median; nan: none) is "
+          f"{np.median(errors.sufficient_batch('mamba')):g} for Mamba and "
+          f"{np.median(errors.sufficient_batch('linear')):g} for the linear Transformer. Mamba's error by training "
+          f"length: {errors.means('l_tr', 'mamba')}. Hinge loss by kappa_a and eta: {over.sentence}",
         plots=[plot, over.plot("mamba.window.rates", "Hinge loss by kappa_a and eta", "B 128, l_tr 20; the upper bound "
                                "on kappa_a is 60 with the constant 1.")],
         specs={**{place: [(a_run("mamba", *point, lab.size.steps), test_of("mamba", *point))
@@ -248,6 +292,7 @@ def run(lab: Lab) -> Findings:
                              "theorem 3": [(smallest, smallest.prompts)]})
 
 
+DIFFERED = "It compared errors within 0.01, far below the accuracy of the theorem."
 ENTRY = Entry(
     "mamba.window", "The window of outlier scale, batch size and length in which Mamba trains",
     "li2025mamba, theorems 1, 3, remarks 1, 4", run,
@@ -256,7 +301,7 @@ ENTRY = Entry(
          "needs neither a lower bound on the outliers nor an upper bound on the length.",
     sizes=sizes(seeds=(2, 4, 8), steps=(100, 1_000, 4_000), batch_steps=(100, 500, 2_000),
                 prompts=(500, 2_000, 4_000), axes=AXES, more_seeds=(2, 4, 24),
-                scales=((2.0,), (2.0,), (8.0, 16.0, 32.0, 64.0)), etas=((1.0,), (1.0,), (1.0, 0.3, 0.1))), parts=(
+                scales=((2.0,), (2.0,), (8.0, 16.0, 32.0, 128.0)), etas=((1.0,), (1.0,), (1.0, 0.3, 0.1))), parts=(
         Part("theorem", "theorem 1", "Mamba trains inside the window.", theorem1, theory=("Theorem 1",),
              accuracy=ACCURACY, earlier=(Rule(theorem1_by_error, "It judged the 0-1 error; the full version promises "
                                               "the hinge loss."),), replies={
@@ -281,26 +326,32 @@ ENTRY = Entry(
                  "fails": "A lower bound shows although the theorem names none.",
                  "inconclusive": "The difference of the errors is too near to 0.01."}),
         Part("ours", "theorem 1 (ii), lower bound on kappa_a", "Mamba needs outliers that are not too small.",
-             lambda errors: worse_at(errors, "kappa_a", 0), tight=True, replies={
+             too_small, tight=True, earlier=(Rule(lambda errors: worse_at(errors, "kappa_a", 0), DIFFERED),), replies={
                  "tight": "Outliers that the gate cannot see are not filtered.",
-                 "not tight": "The bound is sufficient, no more is claimed.",
-                 "inconclusive": "The difference of the errors is too near to 0.01."}),
+                 "not tight": "Labels of outliers are random in training, so that clean examples outvote them even "
+                              "unfiltered; the bound is sufficient.",
+                 "inconclusive": "The loss is too near to the accuracy."}),
         Part("ours", "theorem 1 (ii), upper bound on kappa_a", "Mamba needs outliers that are not too large.",
-             lambda errors: worse_at(errors, "kappa_a", -1), tight=True, replies={
+             too_large, tight=True, earlier=(Rule(lambda errors: worse_at(errors, "kappa_a", -1), DIFFERED),),
+             replies={
                  "tight": "Outliers that are too large drown the patterns, as remark 1 says.",
                  "not tight": "The bound is sufficient, no more is claimed.",
                  "inconclusive": "Seeds differ too much beyond the bound."}),
         Part("ours", "theorem 1 (iii), upper bound on l_tr", "Mamba needs training prompts that are not too long.",
-             lambda errors: worse_at(errors, "l_tr", -1), tight=True, replies={
+             too_long, tight=True, earlier=(Rule(lambda errors: worse_at(errors, "l_tr", -1), "It tested kappa_a = 2, "
+                                                 "where the bound may lie far above the lengths tried."),), replies={
                  "not tight": "The bound is a power of M1 that we leave open, and it is sufficient.",
                  "tight": "Long training prompts hurt, as the bound says.",
                  "inconclusive": "The difference of the errors is too near to 0.01."}),
         Part("remark", "remark 4, batch size", "Mamba needs a larger batch than the linear Transformer where "
-             "the extra term of B_M rules.", batches, tight=True, replies={
+             "the extra term of B_M rules.", equal_error, tight=True, earlier=(Rule(
+                 batches, "It took the batch at which each model comes close to its own best, which are different "
+                          "errors."),), replies={
                  "not tight": "The remark compares sufficient conditions, as the footnote of the workshop version "
                               "says; it does not claim that Mamba cannot do with less.",
                  "tight": "The larger bound is needed.",
-                 "inconclusive": "The least batches of both models lie too near to each other."})),
+                 "inconclusive": "In some runs Mamba does not reach that error at any batch, so that the batch is not "
+                                 "what holds it back, and the sizes cannot be compared."})),
     notes=(Note("2026-11-18", "The theorems' conditions are sufficient: a bound that is not tight contradicts nothing. "
                 "From kappa_a = 32 on errors differ widely between seeds; this spread, not a lack of test prompts, may "
                 "leave a part inconclusive."),))
