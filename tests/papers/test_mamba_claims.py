@@ -118,7 +118,7 @@ def a_family(models, M1=6, U=4):
     errors = model_errors(models, tasks.tests_of(run, U), count=1000, seeds=SEEDS)
     hinge = model_errors(models, [replace(run.prompts, tasks="all")], count=1000, seeds=SEEDS, measure="hinge")
     scores = np.stack([tasks.scores_by_shift(model) for model in models])
-    attacked = model_errors(models, tasks.attacks(), count=1000, seeds=SEEDS)[:, 1:]
+    attacked = model_errors(models, tasks.attacks(), count=1000, seeds=SEEDS)[:, [1, 1]]  # at three times
     return tasks.Family(M1, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000,
                         np.stack([tasks.entries_by_shift(model) for model in models]), attacked)
 

@@ -146,7 +146,7 @@ def run(lab: Lab) -> Findings:
         measured=result, numbers="At outlier fraction 0.8 Mamba's error is " + ", ".join(
             f"{result.error('paper', 'mamba', rule, 0.8).value:.4f} ({rule})" for rule in RULES)
         + f"; with kappa_a' = kappa_a it is {same:.3f} under flip. By the mean over seeds {least(result)}.",
-        plots=[over.plot("mamba.robust.region", "What an error below 0.01 asks for", f"Error at {CLOSE:g} under the "
+        plots=[over.plot("mamba.robust.region", "What figure 2 needs", f"Error at {CLOSE:g} under the "
                          "worst of the three label rules.")],
         specs={"theorem 2": specs("mamba", MAMBA), "theorem 4": specs("linear", LINEAR)})
 
