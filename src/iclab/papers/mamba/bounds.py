@@ -177,7 +177,7 @@ ENTRY = Entry(
     "mamba.bounds", "Large test outliers, and fractions close to one half", "li2025mamba, theorems 2 (b), 4 (b) to (d)",
     run, says="Test outliers may be as large as V beta (1 - p_a) / (p_a kappa_a L eps) for Mamba and l_tr times that "
               "for the linear Transformer, which tolerates fractions up to 1/2 given enough examples.",
-    sizes=sizes(prompts=(300, 500, 2_000), slow_steps=(100, 1_000, 2_000),
+    sizes=sizes(prompts=(300, 200, 2_000), slow_steps=(100, 1_000, 2_000),
                 fractions=(NEAR_HALF[:1], NEAR_HALF[:1], NEAR_HALF), lengths=((10, 20), (20,), (10, 20, 40, 80))),
     parts=(
         Part("theorem", "theorem 2 (b)", "Mamba's error stays small up to the bound on the scale of test outliers.",

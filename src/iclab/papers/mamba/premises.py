@@ -226,7 +226,7 @@ AXES = {"mamba": {CLEAN: (0.1, 0.2, 0.3, 0.4), PATTERNS: (6, 12, 40)},
 FEW = {"mamba": {CLEAN: (0.1, 0.4), PATTERNS: (6, 8)}, "linear": {CLEAN: (0.3, 0.4), PATTERNS: (6, 8)}}
 FEWEST: Mapping[str, Mapping[str, Sequence[float]]] = {"mamba": {CLEAN: (0.1, 0.4)}, "linear": {CLEAN: (0.3, 0.4)}}
 SIZES = {"tiny": Size(seeds=2, steps=30, prompts=200, axes=FEW, batches=(16, 64)),
-         "quick": Size(seeds=3, steps=500, prompts=500, axes=FEWEST, batches=(32, 128)),
+         "quick": Size(seeds=2, steps=500, prompts=200, axes=FEWEST, batches=(32, 128)),
          "full": Size(seeds=8, steps=1_000, prompts=4_000, axes=AXES, batches=(16, 128, 1_024))}
 NEAR = "The exponent lies too near to the edge of what the rule allows."
 
