@@ -59,7 +59,8 @@ def test_unseen_outliers(trained_mamba):
     def errors_of(models):
         directions, sums = (unseen.by_factor(model_errors(models, tests, count=1000, seeds=SEEDS))
                             for tests in unseen.tests().values())
-        return unseen.Errors(directions, sums, 1000)
+        at = [unseen.FACTORS.index(factor) for factor in unseen.DECIDING]
+        return unseen.Errors(directions, sums, 1000, more=directions[..., at])
 
     sound = errors_of(trained_mamba)
     assert verdicts(unseen.larger(sound)) == ["holds"]
@@ -68,7 +69,8 @@ def test_unseen_outliers(trained_mamba):
     for broken in (untrained, ungated):
         wrong = errors_of([broken(m) for m in trained_mamba])
         assert verdicts(unseen.larger(wrong)) == ["fails"]
-        assert verdicts(unseen.theorem(wrong)) == ["fails"]
+        for rule in (unseen.theorem, unseen.by_direction, unseen.of_the_paper):
+            assert verdicts(rule(wrong)) == ["fails"]
         assert verdicts(unseen.finer(wrong)) == ["fails"]
         assert verdicts(unseen.corrected(wrong)) == ["fails"]
 
@@ -107,46 +109,83 @@ def test_the_product_needed_is_read_off_the_curve():
 
     assert judged(later, errors) == ["holds"]
     assert judged(errors, later) == ["fails"]
+    for first, last, verdict in ((later, errors, "holds"), (errors, later, "fails")):
+        along = unseen.Errors(errors, errors, 4000, {"T": {1000: first, 10_000: last}})
+        assert verdicts(unseen.with_steps(along)) == [verdict]
     half = np.full((8, len(unseen.PRODUCTS)), 0.5)  # no gate
     assert verdicts(unseen.many_patterns(unseen.Errors(half, half, 4000, {"M1": {6: errors, 40: half}}))) == ["fails"]
     run = unseen.other_run("M1", 40, 10)
     assert unseen.product_tests(run)[0].dimension == run.prompts.dimension == 60
 
 
+def a_family(models, M1=6, U=4):
+    run = tasks.a_run(M1, U, 10)
+    errors = model_errors(models, tasks.tests_of(run, U), count=1000, seeds=SEEDS)
+    hinge = model_errors(models, [replace(run.prompts, tasks="all")], count=1000, seeds=SEEDS, measure="hinge")
+    scores = np.stack([tasks.scores_by_shift(model) for model in models])
+    attacked = model_errors(models, tasks.attacks(), count=1000, seeds=SEEDS)[:, [1, 1]]  # at three times
+    return tasks.Family(M1, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000,
+                        np.stack([tasks.entries_by_shift(model) for model in models]), attacked)
+
+
 def test_tasks_outside_the_family(trained_mamba):
-    def family(models):
-        run = tasks.a_run(6, 4, 10)
-        errors = model_errors(models, tasks.tests_of(run, 4), count=1000, seeds=SEEDS)
-        hinge = model_errors(models, [replace(run.prompts, tasks="all")], count=1000, seeds=SEEDS, measure="hinge")
-        scores = np.stack([tasks.scores_by_shift(model) for model in models])
-        return tasks.Family(6, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000)
-
     def judged(family):
-        return [verdicts(rule([family])) for rule in (tasks.theorem1, tasks.theorem2, tasks.finer, tasks.every_task)]
+        study = tasks.Study([family], {}, {})
+        return [verdicts(rule(study)) for rule in (tasks.theorem1, tasks.theorem2, tasks.finer, tasks.every_task)]
 
-    sound = family(trained_mamba)
+    def at_three_times(family):
+        return verdicts(tasks.with_outliers(tasks.Study([family], {}, {})))
+
+    def kept(family):
+        study = tasks.Study([family], {}, {})
+        return [verdicts(rule(study)) for rule in (tasks.entries_kept, tasks.scores_kept)]
+
+    sound = a_family(trained_mamba)
+    assert at_three_times(sound) == ["holds"]
+    assert at_three_times(a_family([ungated(m) for m in trained_mamba])) == ["fails"]
     assert judged(sound) == [["holds"]] * 4
     assert (sound.scores < 0).all()  # all pairs met
+    assert kept(sound) == [["fails"], ["holds"]]  # all entries are learnt, and negative
+    assert kept(sound._replace(scores=-sound.scores)) == [["fails"], ["fails"]]
+    assert kept(sound._replace(entries=0.01 * sound.entries)) == [["holds"], ["holds"]]
 
     def blind(model):  # every pattern looks like every other
         layer = model.params[0]
         return dataclasses.replace(model, params=(layer._replace(W_B=np.ones_like(layer.W_B)),))
 
-    assert judged(family([blind(m) for m in trained_mamba])) == [["fails"]] * 4
+    assert judged(a_family([blind(m) for m in trained_mamba])) == [["fails"]] * 4
     one_shift_wrong = sound._replace(shifts=sound.shifts + np.array([0.0, 0.2, 0.0]))
     assert judged(one_shift_wrong) == [["holds"]] * 3 + [["fails"]]
 
 
+def flat_family(M1, value):
+    rng, seeds = np.random.default_rng(M1), 8
+    return tasks.Family(M1, 1, *(value * rng.uniform(0.98, 1.02, seeds),) * 4, np.zeros((seeds, 1)), 1000)
+
+
 def test_the_mean_error_falls_with_the_number_of_patterns():
     def judged(exponent):
-        rng, seeds = np.random.default_rng(0), 8
-        return verdicts(tasks.falls([tasks.Family(M1, 1, *(0.4 * M1**exponent * rng.uniform(0.98, 1.02, seeds),) * 4,
-                                                  np.zeros((seeds, 1)), 1000) for M1 in (6, 12, 20, 40)]))
+        study = tasks.Study([flat_family(M1, 0.4 * M1**exponent) for M1 in (6, 12, 20, 40)], {}, {})
+        assert verdicts(tasks.falls(study)) == verdicts(tasks.hinge_falls(study))
+        return verdicts(tasks.falls(study))
 
     assert judged(-1.0) == ["holds", "holds"]
     assert "fails" in judged(0.0)
     assert tasks.shift_tasks(3, 2) == ((0, 2), (1, 0), (2, 1))
     assert tasks.a_run(40, 1, 10).prompts.dimension == 60
+
+
+def test_the_hinge_loss_falls_with_the_batch_or_for_some_start():
+    def judged(exponent, least):
+        batches = {B: flat_family(6, 2.0 * B**exponent) for B in (128, 512, 1024)}
+        starts = {(T, delta): flat_family(6, least * delta) for T in (1000, 4000) for delta in (1.0, 2.0)}
+        study = tasks.Study([], batches, starts)
+        return [verdicts(rule(study)) for rule in (tasks.every_accuracy, tasks.somewhere)]
+
+    assert judged(-0.5, 0.2) == [["holds"], ["holds"]]
+    assert judged(0.0, 0.05) == [["fails"], ["fails"]]
+    assert "none of 4 settings" in tasks.region(tasks.Study([], {}, {
+        (T, delta): flat_family(6, 0.2) for T in (1000, 4000) for delta in (0.1, 0.2)})).sentence
 
 
 def test_the_tolerated_fraction(trained_mamba):
@@ -171,6 +210,11 @@ def test_the_excess_vanishes_as_lengths_grow_or_does_not():
         return verdicts(length.vanishes(length.Errors({}, 10_000, {
             l_tr: floor + excess_at(l_tr) * rng.uniform(0.9, 1.1, (8, len(at))) for l_tr, floor in floors.items()})))
 
+    assert length.Errors({}, 1000, {10: np.full((4, len(length.GROWING_FRACTIONS)), 0.3)}).needed_length(
+        0.4, 0.5) == pytest.approx([10.0] * 4)
+    for error, verdict in ((0.05, "holds"), (0.3, "fails")):
+        flat = length.Errors({}, 10_000, {160: np.full((8, len(length.GROWING_FRACTIONS)), error)})
+        assert verdicts(length.long_prompts(flat)) == [verdict]
     assert judged(lambda l_tr: 1.0 / l_tr) == ["holds"] * 3
     assert judged(lambda l_tr: 0.1) == ["fails", "inconclusive", "fails"]
     assert judged(lambda l_tr: 0.002 * l_tr) == ["fails"] * 3
@@ -180,16 +224,44 @@ def test_the_excess_vanishes_as_lengths_grow_or_does_not():
 
 def test_the_context_needed(trained_mamba, trained_linear):
     def counts(member, models):
-        return context.needed_examples(context.LENGTHS[member], context.measure(models, SEEDS, member, 1000), 0.05)
+        errors = context.measure(models, SEEDS, member, 1000)
+        return {error: {member: context.needed_examples(context.LENGTHS[member], errors, error)}
+                for error in (context.ACCURACY, context.FITTED)}
+
+    def judged(member, counts):
+        return [verdicts(rule(member)(counts)) for rule in (context.enough, context.needed, context.finer_error)]
 
     sound = {"linear": counts("linear", trained_linear), "mamba": counts("mamba", trained_mamba)}
-    assert all("fails" not in verdicts(context.checks(member, sound)) for member in sound)
-    without_gate = {"mamba": counts("mamba", [ungated(m) for m in trained_mamba])}
-    assert "fails" in verdicts(context.checks("mamba", without_gate))
-    beginner = {"linear": counts("linear", [untrained(m) for m in trained_mamba])}
-    assert "fails" in verdicts(context.checks("linear", beginner))
+    assert all("fails" not in verdict for member, of in sound.items() for verdict in judged(member, of))
+    without_gate = judged("mamba", counts("mamba", [ungated(m) for m in trained_mamba]))
+    assert "fails" in without_gate[0]
+    assert "fails" in without_gate[2]
+    beginner = judged("linear", counts("linear", [untrained(m) for m in trained_mamba]))
+    assert "fails" in beginner[0]
+    assert "fails" in beginner[2]
     curve = np.array([0.5, 0.2, 0.01])
     assert 10 < context.needed_examples((5, 10, 20), curve, 0.05) < 20
+
+
+def test_the_powers_of_the_context_needed():
+    def judged(power):
+        rng = np.random.default_rng(0)
+        counts = {error: {member: np.stack([
+            (f if member == "linear" else 1.0) * ((0.5 if member == "linear" else 1.0) - f) ** power(member)
+            * rng.uniform(0.98, 1.02, 8) for f in fractions], axis=1) for member, fractions in
+            context.FRACTIONS.items()} for error in (context.ACCURACY, context.FITTED)}
+        return [verdicts(rule) for rule in (
+            *(context.enough(member)(counts) for member in context.NAMES),
+            *(context.needed(member)(counts) for member in context.NAMES), context.closer(counts))]
+
+    assert {verdict for rule in judged(context.EXPONENTS.get) for verdict in rule} == {"holds"}
+    steeper = judged(lambda member: 2 * context.EXPONENTS[member])
+    assert "fails" in steeper[0]
+    assert "fails" in steeper[1]
+    assert "fails" in steeper[-1]
+    flat = judged(lambda member: 0.0)
+    assert flat[2] == flat[3] == ["fails"]
+    assert "fails" in flat[-1]
 
 
 def test_only_a_gate_on_the_example_itself_filters(trained_mamba, trained_linear):
@@ -220,16 +292,18 @@ def deep():
 def test_scores_gather_in_every_layer(deep):
     masses = attention.masses_along(deep)
 
-    def judged(layer, masses):
-        return verdicts(attention.in_layers((layer,))({"three layers": masses}))
+    def judged(layer, masses, rule=attention.in_layers):
+        return verdicts(rule((layer,))({"three layers": masses}))
 
     assert "fails" not in [verdict for layer in range(3) for verdict in judged(layer, masses)]
     assert judged(0, masses)[0] == "holds"
+    for layer in range(3):
+        assert "fails" not in judged(layer, masses, attention.gap_opens)
     nothing_learnt = attention.Masses(*(np.repeat(values[:, :1], 3, axis=1) for values in masses))
     assert [judged(layer, nothing_learnt)[2] for layer in range(3)] == ["fails"] * 3
-    assert verdicts(attention.gaps(range(3))({"three layers": nothing_learnt}))[1::2] == ["fails"] * 3
+    assert "holds" not in judged(0, nothing_learnt, attention.gap_opens)[1:]
     wrong_pattern = attention.Masses(masses.other, masses.same)  # labels shuffled: the wrong pattern is attended
-    assert "fails" in verdicts(attention.gaps(range(3))({"three layers": wrong_pattern}))
+    assert "fails" in judged(0, wrong_pattern, attention.gap_opens)
     assert "fails" in [verdict for layer in range(3) for verdict in judged(layer, wrong_pattern)]
 
 
@@ -240,13 +314,16 @@ def test_scores_gather_in_one_layer(trained_mamba):
 
     beginners = [untrained(m) for m in trained_mamba]
     sound = masses(beginners, trained_mamba)
-    corollary, remark = (part.checks for part in attention.ENTRY.parts[:2])
-    assert verdicts(corollary({"one layer": sound._replace(other=0.01 * sound.same)})) == ["holds", "holds"]
-    assert verdicts(corollary({"one layer": sound._replace(other=-sound.same)})) == ["holds", "fails"]
-    earlier = attention.ENTRY.parts[0].earlier[0].checks
-    assert verdicts(earlier({"one layer": sound})) == ["holds", "holds"]
+    corollary, absolute, remark = (part.checks for part in attention.ENTRY.parts[:3])
+    small = {"one layer": sound._replace(other=0.001 * sound.same)}
+    assert verdicts(corollary(small)) == verdicts(corollary({"one layer": sound})) == ["holds", "holds"]
+    assert verdicts(absolute(small)) == ["holds"]
+    assert verdicts(absolute({"one layer": sound._replace(other=-sound.same)})) == ["fails"]
+    relative, by_absolute_value = (rule.checks for rule in attention.ENTRY.parts[0].earlier)
+    assert verdicts(relative({"one layer": sound})) == verdicts(by_absolute_value(small)) == ["holds", "holds"]
     assert verdicts(remark({"one layer": sound})) == ["holds"]
     assert verdicts(remark({"one layer": masses(beginners, beginners)})) == ["fails"]
+    assert verdicts(corollary({"one layer": masses(beginners, beginners)})) == ["fails", "holds"]
     wrong_pattern = attention.Masses(sound.other, sound.same)
     assert verdicts(corollary({"one layer": wrong_pattern})) == ["fails", "fails"]
 
@@ -373,21 +450,36 @@ def test_the_rule_of_our_own_mislabels_four_of_five():
 def test_the_window_has_edges():
     axes = window.AXES[-1]
 
-    def errors_with(error_at):
+    def errors_with(error_at, scale=lambda eta: 0.5, long=0.5):
         values = {axis: {member: {value: np.full(4, error_at(axis, member, value)) for value in values}
                          for member, values in of.items()} for axis, of in axes.items()}
-        return window.Errors(values, values, 4000)
+        rates = {(128.0, eta): np.full(4, scale(eta)) for eta in (1.0, 0.1)}
+        return window.Errors(values, values, 4000, None, rates, np.full(4, long))
 
     def judged(errors):
-        ends = [window.worse_at(errors, *end) for end in (("kappa_a", 0), ("kappa_a", -1), ("l_tr", -1))]
-        return [verdicts(checks)[0] for checks in (*ends, window.batches(errors), window.theorem1(errors),
-                                                   window.theorem3(errors), window.no_lower_bound(errors))]
+        rules = (window.too_small, window.too_large, window.too_long, window.equal_error, window.theorem1,
+                 window.well_inside, window.theorem3, window.no_lower_bound)
+        return [verdicts(rule(errors))[0] for rule in rules]
 
-    usual = errors_with(lambda axis, member, value: 0.035 if member == "linear" else
-                        0.0 if value == window.USUAL.get(axis, 256) else 0.09)
-    assert judged(usual) == ["holds"] * 7
+    def earlier(errors):
+        ends = [window.worse_at(errors, *end) for end in (("kappa_a", 0), ("kappa_a", -1), ("l_tr", -1))]
+        return [verdicts(checks)[0] for checks in (*ends, window.batches(errors), window.theorem1_by_error(errors))]
+
+    def at(axis, member, value):
+        if member == "linear":
+            return 0.035
+        return 0.0 if value == window.USUAL.get(axis, 256) else 0.2 if value in (0.005, 128.0) else 0.09
+
+    usual = errors_with(at)
+    assert judged(usual) == ["holds"] * 8
+    assert earlier(usual) == ["holds"] * 5
+    drowned = usual._replace(more=np.full(24, 0.4))
+    assert judged(drowned) == ["holds"] * 4 + ["fails"] + ["holds"] * 3
+    harmless = errors_with(lambda *_: 0.035, lambda eta: 0.5 if eta == 1.0 else 0.0, long=0.0)
+    assert judged(harmless)[:4] == ["fails"] * 4
     nothing_learnt = errors_with(lambda *_: 0.5)
-    assert judged(nothing_learnt) == ["fails", "fails", "fails", "fails", "fails", "fails", "holds"]
+    assert judged(nothing_learnt)[3:] == ["inconclusive", "fails", "fails", "fails", "holds"]
+    assert earlier(nothing_learnt) == ["fails"] * 5
     needs_outliers = errors_with(lambda axis, member, value: 0.5 if value == 0.02 else 0.0)
     assert judged(needs_outliers)[-1] == "fails"
     assert window.a_run("linear", "B", 8, 10).training.batch_size == 8
@@ -419,6 +511,14 @@ def test_iterations_follow_a_law_or_do_not():
 
     for member in iterations.MEMBERS:
         assert set(judged(member, counts(member))) == {"holds"}
+        assert set(verdicts(iterations.enough(member)({member: counts(member)}))) == {"holds"}
+    assert len(iterations.enough("mamba")({"mamba": counts("mamba")})) == 6
+    both = {member: counts(member) for member in iterations.MEMBERS}
+    assert verdicts(iterations.needed(both)) == ["holds"] * 10
+    slower = counts("mamba", lambda axis, power: {"1 - p_a": -2.0, "M1": 2.0}.get(axis, power))
+    assert verdicts(iterations.enough("mamba")({"mamba": slower})).count("fails") == 2
+    faster = counts("mamba", lambda axis, power: 0.0)
+    assert "fails" in verdicts(iterations.needed(both | {"mamba": faster}))
     gate_at_one = counts("mamba", lambda axis, power: -1.0 if axis == "l_tr" else power)
     assert "fails" in judged("mamba", gate_at_one)
     never = counts("mamba")

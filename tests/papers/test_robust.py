@@ -81,6 +81,29 @@ def test_the_conditions_say_that_the_claim_goes_beyond_theorem_2():
     assert not theorem2_conditions(training_prompts(), attacked_prompts("flip", 0.5, 0.5))[1].met
 
 
+def test_a_model_that_does_not_break_beyond_one_half_fails_the_rule(trained_mamba, linear_errors):
+    assert verdicts(robust.broken(measured(trained_mamba, linear_errors)))[0] == "holds"
+    assert verdicts(robust.broken(measured(trained_mamba, 0.0 * linear_errors))) == ["fails"] * 3
+
+
 def test_a_linear_transformer_that_breaks_early_fails_theorem_4(trained_mamba, linear_errors):
     late = np.roll(linear_errors, 3, axis=2)  # the errors of 0.7 to 0.9 at 0 to 0.2
     assert verdicts(robust.promised(measured(trained_mamba, late), "linear"))[0] == "fails"
+
+
+def test_an_error_below_one_hundredth_asks_for_scale_and_tasks(trained_mamba, linear_errors):
+    def with_settings(models):
+        tests = [attacked_prompts(rule, robust.CLOSE, factor) for rule in robust.RULES for factor in robust.FACTORS]
+        errors = model_errors(models, tests, count=2000, seeds=SEEDS).reshape(len(models), len(robust.RULES), -1)
+        return dataclasses.replace(measured(trained_mamba, linear_errors),
+                                   settings={2: 0.1 + 0.5 * errors, 3: errors, 5: errors})
+
+    sound = with_settings(trained_mamba)
+    assert "fails" not in verdicts(robust.below(sound)) + verdicts(robust.asked_for(sound))
+    assert "U of at least 3" in robust.least(sound)
+    assert verdicts(robust.below_at_the_end(sound))[0] != "holds"  # not even a perfect filter would pass under flip
+    untrained = [dataclasses.replace(t, params=jax.tree.map(np.asarray, begin(t.run).params)) for t in trained_mamba]
+    assert verdicts(robust.below(with_settings(untrained))) == ["fails"] * 3
+    assert "fails" in verdicts(robust.asked_for(with_settings(untrained)))
+    without = dataclasses.replace(sound, settings={U: 0.0 * of for U, of in sound.settings.items()})
+    assert verdicts(robust.asked_for(without))[:2] == ["fails", "fails"]  # anything would do

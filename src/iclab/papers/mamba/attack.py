@@ -81,7 +81,7 @@ def run(lab: Lab) -> Findings:
                 f"{np.mean(columns['norm']):.1f}", f"{np.mean(columns['sum']):.2f}")
 
     def mean(budget: str, name: str) -> str:
-        return f"{np.mean([attack['error'] for attack in attacks[budget][name]]):.2f}"
+        return interval([attack["error"] for attack in attacks[budget][name]])
 
     rows = [item for name in NAMES for item in (
         *((NAMES[name], f"the paper's v', {rule}", interval(paper[name][:, i, at]), rule, "random",
@@ -110,6 +110,6 @@ ENTRY = Entry(
                                          {"steps": 10, "starts": 2, "searched": 128, "count": 2_000},
                                          {"steps": 20, "starts": 3, "searched": 256, "count": 2_000})),
     kind="figure", notes=(
-        Note("2026-11-18", "Mamba's gate can be opened as well as shut: an outlier with a negative coefficient sum "
-             "pushes it the other way, so that a poisoned example next to the query is let in fully and shuts out all "
-             "clean ones behind it. Without a gate there is nothing to open."),))
+        Note("2026-11-18", "An outlier with a negative coefficient sum moves Mamba's gate the other way than those of "
+             "training; without a gate there is nothing to move. Definition 2 poisons every example by itself: the "
+             "placements that gather poisoned examples go beyond it, even within theorem 2's directions and scales."),))

@@ -34,8 +34,8 @@ def run(lab: Lab) -> Findings:
     paper = error_figure(
         "mamba.fig2.paper", VARIANTS["paper"],
         "As in the paper's figure 2; test outliers are three times as large as in training (the paper gives no scale). "
-        "Left of the vertical lines the theorems promise a small error for the linear Transformer (4) and for Mamba "
-        "(2).", [panel(f"({letter}) {NAMES[rule]}", "paper", index)
+        "Vertical lines: the bounds of premises (c) for the linear Transformer (4) and for Mamba (2); the number of "
+        "examples (d) limits fractions further.", [panel(f"({letter}) {NAMES[rule]}", "paper", index)
                  for index, (letter, rule) in enumerate(zip("ABC", RULES, strict=True))], "outlier fraction at test")
     beside = error_figure(
         "mamba.fig2.beside", "What the figure leaves open, under flip",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +36,8 @@ class Robustness:
     prompts: int
     bayes: Sequence[float] = ()
     """Error of the Bayes predictor that ignores poisoned labels; the same under every rule."""
+    settings: Mapping[int, Float[np.ndarray, "seeds rules factors"]] = field(default_factory=dict)
+    """By the number of trained shifts, errors close to fraction 0.8 at several test scales (`mamba.robust`)."""
 
     def error(self, variant: str, model: str, rule: str, fraction: float) -> Rate:
         """The error at one point."""

@@ -1,14 +1,18 @@
 """Claim `mamba.tasks`: trained on a subset of the tasks, Mamba solves the others.
 
-Rules, written before the run. Training tasks are a cyclic family: shift k pairs every pattern with the k-th next one,
-and U shifts are trained. Theorem 1: the hinge loss on training prompts, the mean over all tasks as in eq. 10, is at
-most 0.1, the accuracy for which the premises are computed, for U = 1 at every M1 (T grows with M1) and for U = 1..4 at
-M1 6.
-Theorem 2: the same for the error on test prompts without outliers. Ours: the error of every shift is at most 0.1 at
-U = 1, so that every task is solved, not only most; the mean error at U = 1 falls like 1 / M1 (exponent within 0.35).
-Drawn beside it: the entries of W_B^T W_C by shift. Searched on other seeds: tasks of shift 2 err 0.17 to 0.20 at every
-M1, others hardly.
-Cost: 64 trainings, about 6 s.
+Rules. Training tasks are a cyclic family: shift k pairs every pattern with the k-th next one, and U shifts are trained.
+Theorem 1: the hinge loss on training prompts, the mean over all tasks as in eq. 10, is at most 0.1, the accuracy for
+which the premises are computed, for U = 1 at every M1 (T grows with M1) and for U = 1..4 at M1 6. The same for every
+accuracy: at M1 6, U = 1 the loss falls as B grows like eps^-2 (exponent of B at most -0.5 plus 0.35). Theorem 2: the
+error on test prompts without outliers is at most 0.1; and the same at M1 6 with outliers, fraction 0.5 under flip, at
+kappa_a and 3 kappa_a. Lemma 3 and eq. 47 (workshop version), for pairs that no training task combines, at U = 1:
+the entries of W_B and W_C stay at their start, within 0.1 of the diagonal, and so does, from above, the score, their
+product. Ours: the error of every shift is at most
+0.1 at U = 1, so that every task is solved, not only most; the mean error and the mean hinge loss at U = 1 fall like
+1 / M1 (exponents within 0.35); the hinge loss at M1 6, U = 1 is at most 0.1 for some T and delta.
+Drawn beside it: the error of shift 2 and the entries of W_B^T W_C by shift. Searched on other seeds: tasks of shift 2
+err 0.17 to 0.20 at every M1, others hardly; the rules on B, lemma 3, eq. 47, outliers, T and delta came after that.
+Cost: 200 trainings, about 8 s.
 """
 
 from __future__ import annotations
@@ -21,16 +25,27 @@ from jaxtyping import Float
 from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.claims import Check, between, worst
-from iclab.lab.entries import Entry, Findings, Note, Part, Rule
-from iclab.lab.estimates import Mean, Rate, power
+from iclab.lab.entries import Entry, Findings, Note, Part, Rule, Table
+from iclab.lab.estimates import Mean, Power, Rate, power
 from iclab.lab.laboratory import Lab
-from iclab.papers.mamba.settings import FEW_TASKS_STEPS, FINER, one_layer_run, sizes, training_prompts
+from iclab.lab.regions import Axis, Region
+from iclab.papers.mamba.settings import (
+    FEW_TASKS_STEPS,
+    FINER,
+    attacked_prompts,
+    one_layer_run,
+    sizes,
+    training_prompts,
+)
 from iclab.prompts import Classification
 from iclab.training import Run, Trained
 
 ACCURACY, FINER_ERROR = 0.1, 0.01
 LARGEST_SHIFT = 6
 FALL, TOLERANCE = -1.0, 0.35
+BATCH_FALL, KEPT = -0.5, 0.1
+SCALES, FRACTION = (1.0, 3.0), 0.5
+"""Scales over that of training, and the fraction, of the outliers with which unseen tasks are tested."""
 
 
 class Family(NamedTuple):
@@ -49,6 +64,10 @@ class Family(NamedTuple):
     scores: Float[np.ndarray, "seeds shifts"]
     """Entries of W_B^T W_C over its diagonal, by shift."""
     prompts: int
+    entries: Float[np.ndarray, "seeds matrices shifts"] | None = None
+    """Entries of W_B and of W_C over their diagonals, by shift."""
+    attacked: Float[np.ndarray, "seeds scales"] | None = None
+    """Mean errors over all tasks with outliers, at `SCALES`."""
 
     @property
     def name(self) -> str:
@@ -56,10 +75,25 @@ class Family(NamedTuple):
         return f"M1 {self.M1}, U {self.U}"
 
 
-def a_run(M1: int, U: int, steps: int) -> Run:
+class Study(NamedTuple):
+    """All families; and those of M1 6, U = 1 by batch size, and by T and delta."""
+
+    families: list[Family]
+    batches: dict[int, Family]
+    starts: dict[tuple[int, float], Family]
+
+    @property
+    def least(self) -> list[Family]:
+        """The families of one shift."""
+        return [of for of in self.families if of.U == 1]
+
+
+def a_run(M1: int, U: int, steps: int, delta: float = 0.2, batch: int = 128) -> Run:
     """Mamba trained on a family; with more patterns in a larger space."""
     run = one_layer_run("mamba", steps)
-    return replace(run, prompts=training_prompts(U, relevant_patterns=M1, dimension=max(30, M1 + 20)))
+    return replace(run, model=replace(run.model, init_scale=delta),
+                   prompts=training_prompts(U, relevant_patterns=M1, dimension=max(30, M1 + 20)),
+                   training=replace(run.training, batch_size=batch))
 
 
 def shift_tasks(M1: int, shift: int) -> tuple[tuple[int, int], ...]:
@@ -84,55 +118,123 @@ def tests_of(run: Run, U: int) -> list[Classification]:
             *(test_of(run, shift_tasks(M1, k)) for k in shifts_of(M1))]
 
 
+def attacks() -> list[Classification]:
+    """All tasks with outliers, at every scale."""
+    return [attacked_prompts("flip", FRACTION, scale) for scale in SCALES]
+
+
 def scores_by_shift(trained: Trained) -> Float[np.ndarray, " shifts"]:
     """Mean entries of W_B^T W_C between a pattern and the k-th next one, over the mean of the diagonal."""
-    M1, layer = trained.run.prompts.relevant_patterns, trained.params[0]
-    W = (np.asarray(layer.W_B).T @ np.asarray(layer.W_C))[:M1, :M1]
-    at = np.arange(M1)
-    return np.array([W[at, (at + k) % M1].mean() for k in shifts_of(M1)]) / np.diag(W).mean()
+    layer = trained.params[0]
+    return by_shift(np.asarray(layer.W_B).T @ np.asarray(layer.W_C), trained.run.prompts.relevant_patterns)
 
 
-def theorem1(families: list[Family]) -> list[Check]:
+def entries_by_shift(trained: Trained) -> Float[np.ndarray, "matrices shifts"]:
+    """The same of W_B and of W_C alone."""
+    layer, M1 = trained.params[0], trained.run.prompts.relevant_patterns
+    return np.stack([by_shift(np.asarray(W), M1) for W in (layer.W_B, layer.W_C)])
+
+
+def by_shift(W: Float[np.ndarray, "rows columns"], M1: int) -> Float[np.ndarray, " shifts"]:
+    """Mean entries of a matrix between a pattern and the k-th next one, over the mean of its diagonal."""
+    square, at = W[:M1, :M1], np.arange(M1)
+    return np.array([square[at, (at + k) % M1].mean() for k in shifts_of(M1)]) / np.diag(square).mean()
+
+
+def theorem1(study: Study) -> list[Check]:
     """The mean hinge loss over all tasks."""
     return [worst("largest mean hinge loss over all tasks ({})",
-                  [(of.name, Mean(of.hinge, (0.0, np.inf))) for of in families], "<=", ACCURACY)]
+                  [(of.name, Mean(of.hinge, (0.0, np.inf))) for of in study.families], "<=", ACCURACY)]
 
 
-def theorem2(families: list[Family]) -> list[Check]:
+def every_accuracy(study: Study) -> list[Check]:
+    """The mean hinge loss falls with the batch."""
+    losses = np.stack([of.hinge for of in study.batches.values()], axis=1)
+    return [Check("M1 6, U 1: exponent of B in the mean hinge loss", power(list(study.batches), losses), "<=",
+                  BATCH_FALL + TOLERANCE)]
+
+
+def theorem2(study: Study) -> list[Check]:
     """The mean error over all tasks."""
     return [worst("largest mean error over all tasks ({})",
-                  [(of.name, Rate(of.error, of.prompts)) for of in families], "<=", ACCURACY)]
+                  [(of.name, Rate(of.error, of.prompts)) for of in study.families], "<=", ACCURACY)]
 
 
-def finer(families: list[Family]) -> list[Check]:
+def finer(study: Study) -> list[Check]:
     """The earlier rule: the error outside the family at M1 6, for every U."""
     return [Check(f"error on tasks outside the family at U {of.U}", Rate(of.unseen, of.prompts), "<=", FINER_ERROR)
-            for of in families if of.M1 == 6]
+            for of in study.families if of.M1 == 6]
 
 
-def every_task(families: list[Family]) -> list[Check]:
+def with_outliers(study: Study) -> list[Check]:
+    """The mean error over all tasks with outliers."""
+    return [worst("largest mean error over all tasks with outliers ({})", [
+        (f"{of.name}, {scale:g} kappa_a", Rate(errors, of.prompts)) for of in study.families if of.attacked is not None
+        for scale, errors in zip(SCALES, of.attacked.T, strict=True)], "<=", ACCURACY)]
+
+
+def entries_kept(study: Study) -> list[Check]:
+    """Entries of both matrices for pairs that never met, after training on one shift."""
+    return [worst("U 1: largest entry of a pair that never met, over the diagonal ({})", [
+        (f"M1 {of.M1}, {name}, shift {k}", Mean(np.abs(np.asarray(of.entries)[:, i, k - 1]))) for of in study.least
+        for i, name in enumerate(("W_B", "W_C")) for k in shifts_of(of.M1) if k > 1], "<=", KEPT)]
+
+
+def scores_kept(study: Study) -> list[Check]:
+    """Scores of pairs that never met, after training on one shift, from above."""
+    return [worst("U 1: largest score of a pair that never met, over the diagonal ({})", [
+        (f"M1 {of.M1}, shift {k}", Mean(of.scores[:, k - 1])) for of in study.least
+        for k in shifts_of(of.M1) if k > 1], "<=", KEPT)]
+
+
+def every_task(study: Study) -> list[Check]:
     """The worst shift after training on one."""
     return [worst("U 1: largest error of a shift ({})", [
-        (f"M1 {of.M1}, shift {k}", Rate(errors, of.prompts)) for of in families if of.U == 1
+        (f"M1 {of.M1}, shift {k}", Rate(errors, of.prompts)) for of in study.least
         for k, errors in zip(shifts_of(of.M1), of.shifts.T, strict=True)], "<=", ACCURACY)]
 
 
-def falls(families: list[Family]) -> list[Check]:
+def with_patterns(study: Study, what: str) -> Power:
+    """The exponent of M1 in the mean `error` or `hinge` after training on one shift."""
+    return power([of.M1 for of in study.least], np.stack([getattr(of, what) for of in study.least], axis=1))
+
+
+def falls(study: Study) -> list[Check]:
     """The mean error after training on one shift, against M1."""
-    least = [of for of in families if of.U == 1]
-    errors = np.stack([of.error for of in least], axis=1)
-    return between("exponent of M1 in the mean error at U 1", power([of.M1 for of in least], errors),
+    return between("exponent of M1 in the mean error at U 1", with_patterns(study, "error"),
                    FALL - TOLERANCE, FALL + TOLERANCE)
 
 
-def measure(lab: Lab, M1: int, U: int) -> Family:
+def hinge_falls(study: Study) -> list[Check]:
+    """The mean hinge loss after training on one shift, against M1."""
+    return between("exponent of M1 in the mean hinge loss at U 1", with_patterns(study, "hinge"),
+                   FALL - TOLERANCE, FALL + TOLERANCE)
+
+
+def region(study: Study) -> Region:
+    """The mean hinge loss at M1 6, U = 1 over T and delta."""
+    steps, deltas = (sorted({key[i] for key in study.starts}) for i in range(2))
+    estimates = [[Mean(study.starts[int(T), delta].hinge, (0.0, np.inf)) for T in steps] for delta in deltas]
+    return Region("mean hinge loss at U 1", Axis("T", steps), Axis("delta", deltas), estimates, "<=", ACCURACY)
+
+
+def somewhere(study: Study) -> list[Check]:
+    """The least mean hinge loss over T and delta."""
+    of = region(study)
+    return [worst("M1 6, U 1: least mean hinge loss over T and delta ({})", [
+        (f"T {T:g}, delta {delta:g}", of.estimates[i][j]) for i, delta in enumerate(of.y.values)
+        for j, T in enumerate(of.x.values)], ">", ACCURACY)]
+
+
+def measure(lab: Lab, run: Run, U: int) -> Family:
     """Train on a family and test."""
-    run = runs_of(lab)[M1, U]
     models, prompts = lab.train_seeds(run), lab.size.prompts
     errors = lab.errors(models, tests_of(run, U))
     hinge = lab.errors(models, [replace(run.prompts, tasks="all")], measure="hinge")[:, 0]
-    return Family(M1, U, errors[:, 2:], errors[:, 0], errors[:, 1], hinge,
-                  np.stack([scores_by_shift(model) for model in models]), prompts)
+    attacked = lab.errors(models, attacks()) if run.prompts.relevant_patterns == 6 else None
+    return Family(run.prompts.relevant_patterns, U, errors[:, 2:], errors[:, 0], errors[:, 1], hinge,
+                  np.stack([scores_by_shift(model) for model in models]), prompts,
+                  np.stack([entries_by_shift(model) for model in models]), attacked)
 
 
 def runs_of(lab: Lab) -> dict[tuple[int, int], Run]:
@@ -142,53 +244,125 @@ def runs_of(lab: Lab) -> dict[tuple[int, int], Run]:
     return {(M1, U): a_run(M1, U, steps[M1]) for M1, U in lab.size.families}
 
 
+def batch_runs(lab: Lab) -> dict[int, Run]:
+    """The runs of M1 6, U = 1 by batch size."""
+    return {B: a_run(6, 1, lab.size.start_steps[0], batch=B) for B in lab.size.batches}
+
+
+def panels(study: Study) -> list[Panel]:
+    """Errors, losses and scores of all families."""
+    least = study.least
+    M1, common = [of.M1 for of in least], range(min(of.shifts.shape[1] for of in least))
+    six, widest = [of for of in study.families if of.M1 == 6], shifts_of(max(M1))
+    second = [Curve(f"delta {delta:g}", np.stack([study.starts[T, delta].shifts[:, 1] for T in T_values], axis=1))
+              for T_values in [sorted({T for T, _ in study.starts})] for delta in sorted({d for _, d in study.starts})]
+    return [
+        Panel("error by shift, U = 1", M1, [
+            *(Curve(f"shift {k + 1}", np.stack([of.shifts[:, k] for of in least], axis=1)) for k in common),
+            Curve("all tasks", np.stack([of.error for of in least], axis=1))], x_label="M1"),
+        Panel("error outside the family, M1 6", [of.U for of in six],
+              [Curve("mamba", np.stack([of.unseen for of in six], axis=1))], x_label="U"),
+        Panel("error of shift 2, M1 6, U = 1", sorted({T for T, _ in study.starts}), second, x_label="T"),
+        Panel("hinge loss, all tasks, U = 1", M1, [Curve("mamba", np.stack([of.hinge for of in least], axis=1))],
+              x_label="M1"),
+        Panel("score by shift, U = 1", list(widest), [
+            Curve(f"M1 {of.M1}", np.pad(of.scores, ((0, 0), (0, len(widest) - of.scores.shape[1])),
+                                        constant_values=np.nan)) for of in least], x_label="shift")]
+
+
 def run(lab: Lab) -> Findings:
     """Train on every family, test on tasks of every shift."""
-    families = [measure(lab, M1, U) for M1, U in lab.size.families]
-    least = [of for of in families if of.U == 1]
-    M1, common = [of.M1 for of in least], range(min(of.shifts.shape[1] for of in least))
-    six = [of for of in families if of.M1 == 6]
+    runs, batches = runs_of(lab), batch_runs(lab)
+    study = Study([measure(lab, run, U) for (_, U), run in runs.items()],
+                  {B: measure(lab, run, 1) for B, run in batches.items()},
+                  {(T, delta): measure(lab, a_run(6, 1, T, delta), 1)
+                   for T in lab.size.start_steps for delta in lab.size.deltas})
     plot = curve_figure(
         "mamba.tasks", "Tasks outside the training family",
         "U = 1 but in the second panel. Errors without outliers; hinge loss on prompts of the training distribution; "
-        "right: entries of W_B^T W_C between patterns by shift, over the diagonal.",
-        [Panel("error by shift, U = 1", M1, [
-            *(Curve(f"shift {k + 1}", np.stack([of.shifts[:, k] for of in least], axis=1)) for k in common),
-            Curve("all tasks", np.stack([of.error for of in least], axis=1))], x_label="M1"),
-         Panel("error outside the family, M1 6", [of.U for of in six],
-               [Curve("mamba", np.stack([of.unseen for of in six], axis=1))], x_label="U"),
-         Panel("hinge loss, all tasks, U = 1", M1, [Curve("mamba", np.stack([of.hinge for of in least], axis=1))],
-               x_label="M1"),
-         Panel("score by shift, U = 1", list(shifts_of(max(M1))), [
-             Curve(f"M1 {of.M1}", np.pad(of.scores, ((0, 0), (0, len(shifts_of(max(M1))) - of.scores.shape[1])),
-                                         constant_values=np.nan)) for of in least], x_label="shift")],
-        "", "", share_y=False)
-    last = least[-1]
+        "right: entries of W_B^T W_C between patterns by shift, over the diagonal.", panels(study), "", "",
+        share_y=False)
+    least, six = study.least, [of for of in study.families if of.M1 == 6]
+    last, over = least[-1], region(study)
+    rows = [(of.M1, of.U, *(f"{values.mean():.3f}" for values in (of.hinge, of.error, of.unseen)),
+             " ".join(f"{score:+.2f}" for score in of.scores.mean(axis=0))) for of in study.families]
     return Findings(
-        shown="Mamba's error on tasks of every shift after training on one, against the number of patterns; on "
-              "untrained tasks against the number of trained shifts; and the scores between patterns by shift.",
-        measured=families, numbers="At U = 1 the mean error over all tasks is " + ", ".join(
+        shown="Mamba's error on tasks of every shift after training on one, against the number of patterns, T and "
+              "delta; on untrained tasks against the number of trained shifts; and the scores between patterns by "
+              "shift.",
+        measured=study, numbers="At U = 1 the mean error over all tasks is " + ", ".join(
             f"{of.error.mean():.4f} at M1 {of.M1}" for of in least) + "; of shift 2 it is " + ", ".join(
-            f"{of.shifts[:, 1].mean():.3f}" for of in least) + ". At M1 6 the error outside the family is " + ", ".join(
+            f"{of.shifts[:, 1].mean():.3f}" for of in least) + "; the mean hinge loss is " + ", ".join(
+            f"{of.hinge.mean():.3f}" for of in least) + ". At M1 6 the error outside the family is " + ", ".join(
             f"{of.unseen.mean():.4f} at U = {of.U}" for of in six)
         + f". At M1 {last.M1}, U = 1 the scores by shift are " + ", ".join(
-            f"{score:+.2f}" for score in last.scores.mean(axis=0)) + " of the diagonal.",
-        plots=[plot], specs={"theorem 1": [(run, replace(run.prompts, tasks="all")) for run in runs_of(lab).values()],
-                             "theorem 2": [(run, test_of(run, "all")) for run in runs_of(lab).values()]})
+            f"{score:+.2f}" for score in last.scores.mean(axis=0)) + " of the diagonal. Mean hinge loss of at most "
+        f"{ACCURACY:g} at M1 6, U = 1: {over.sentence}",
+        tables=[Table("mamba.tasks", "Mean hinge loss, mean error, error outside the family, scores by shift",
+                      ("M1", "U", "hinge", "error", "outside", "scores"), rows)],
+        plots=[plot, over.plot("mamba.tasks.region", "Hinge loss over all tasks by T and delta", "M1 6, U = 1.")],
+        specs={"theorem 1": [(run, replace(run.prompts, tasks="all")) for run in runs.values()],
+               "theorem 1, every accuracy": [(run, run.prompts) for B, run in batches.items() if B >= 128],
+               **{place: [(runs[of.M1, 1], runs[of.M1, 1].prompts) for of in least]
+                  for place in ("lemma 3", "eq. 47 of the workshop version")},
+               "theorem 2, unseen tasks with outliers": [(run, test) for (M1, _), run in runs.items() if M1 == 6
+                                                         for test in attacks()],
+               "theorem 2": [(run, test_of(run, "all")) for run in runs.values()]})
 
 
+NEAR = "The number lies too near to the threshold for this many seeds."
 ENTRY = Entry(
     "mamba.tasks", "Tasks outside the training family", "li2025mamba, theorems 1, 2", run,
     says="Training on a subset of the tasks that covers every pattern with both labels is enough for all tasks.",
-    sizes=sizes(seeds=(2, 4, 8), prompts=(500, 4_000, 10_000), steps_per_pattern=(50, 200, 400), families=(
+    sizes=sizes(seeds=(2, 4, 8), prompts=(500, 4_000, 10_000), steps_per_pattern=(50, 200, 400),
+                batches=((64, 128), (8, 128), (128, 512, 1_024)), start_steps=((600,), (500,), (1_000, 4_000, 16_000)),
+                deltas=((0.2,), (0.2,), (0.2, 0.05)), families=(
         ((6, 1), (8, 1)), ((6, 1), (6, 4), (12, 1)),
-        ((6, 1), (6, 2), (6, 3), (6, 4), (12, 1), (20, 1), (40, 1)))), parts=(
+        ((6, 1), (6, 2), (6, 3), (6, 4), (12, 1), (20, 1), (40, 1), (20, 2), (40, 2)))), parts=(
         Part("theorem", "theorem 1", "The expected hinge loss is small over all tasks, trained or not, for every "
-             "covering family.", theorem1, theory=("Theorem 1",), accuracy=ACCURACY),
+             "covering family.", theorem1, theory=("Theorem 1",), accuracy=ACCURACY, replies={
+                 "fails": "Scores of pairs that never met do not stay at 0 as lemma 3 says, so that a few untrained "
+                          "tasks keep a large loss.",
+                 "holds": "The hinge loss is small over all tasks.", "inconclusive": NEAR}),
+        Part("theorem", "theorem 1, every accuracy", "As the batch grows like eps^-2 the expected hinge loss over all "
+             "tasks falls.", every_accuracy, theory=("Theorem 1",), accuracy=ACCURACY, replies={
+                 "fails": "What is left does not come from noisy gradients but from the tasks that were never "
+                          "trained.",
+                 "holds": "Larger batches help as the theorem says.", "inconclusive": NEAR}),
+        Part("theorem", "lemma 3", "Entries of W_B and W_C for two patterns that no training task combines stay at "
+             "their start (workshop version, eq. 28).", entries_kept, theory=("Theorem 1",), accuracy=ACCURACY,
+             replies={
+                 "fails": "Eq. 28 follows one gradient from the start; once neighbours have moved, entries of pairs "
+                          "that never met move too.",
+                 "holds": "Entries of such pairs stay where they started.", "inconclusive": NEAR}),
+        Part("theorem", "eq. 47 of the workshop version", "Scores between patterns that no training task combines "
+             "stay small.", scores_kept, theory=("Theorem 1",), accuracy=ACCURACY, replies={
+                 "fails": "The score is a product of two matrices: two negative entries at a common partner make it "
+                          "positive, which the proof leaves out.",
+                 "holds": "Scores of such pairs stay small.", "inconclusive": NEAR}),
         Part("theorem", "theorem 2", "The expected error is small over all tasks, trained or not, for every covering "
-             "family.", theorem2, theory=("Theorem 2",), accuracy=ACCURACY, earlier=(Rule(finer, FINER),)),
-        Part("ours", "every task", "The error is small on every single task.", every_task),
-        Part("ours", "as M1 grows", "The mean error falls like 1 / M1.", falls)),
+             "family.", theorem2, theory=("Theorem 2",), accuracy=ACCURACY, earlier=(Rule(finer, FINER),), replies={
+                 "holds": "The theorem promises the mean over tasks, and the mean error is small.",
+                 "fails": "Too many untrained tasks are answered wrongly.", "inconclusive": NEAR}),
+        Part("theorem", "theorem 2, unseen tasks with outliers", "The same at outlier fraction 0.5 under flip, from "
+             "the training scale on.", with_outliers, theory=("Theorem 2",), accuracy=ACCURACY, replies={
+                 "fails": "Two weak points meet here: tasks that never were trained, and a direction whose coefficient "
+                          "sum is small at the training scale.",
+                 "holds": "Unseen tasks are solved with outliers as well.", "inconclusive": NEAR}),
+        Part("ours", "every task", "The error is small on every single task.", every_task, replies={
+            "fails": "The promise is for the mean over tasks; single tasks of shift 2 are not solved.",
+            "holds": "Every task is solved.", "inconclusive": NEAR}),
+        Part("ours", "as M1 grows", "The mean error falls like 1 / M1.", falls, replies={
+            "holds": "Tasks of shift 2, the ones that err, become a smaller share of all tasks.",
+            "fails": "The mean error does not fall like 1 / M1.", "inconclusive": NEAR}),
+        Part("ours", "the hinge loss as M1 grows", "The mean hinge loss falls like 1 / M1.", hinge_falls, replies={
+            "fails": "Pairs that never met have no negative score to help, so that their margin stays smaller than "
+                     "that of trained pairs, however many patterns there are.",
+            "holds": "The loss falls like the error.", "inconclusive": NEAR}),
+        Part("ours", "T and delta", "At M1 6, U = 1 no T and no delta brings the mean hinge loss down to 0.1.",
+             somewhere, replies={
+                 "holds": "Longer training or a smaller start does not replace the missing tasks.",
+                 "fails": "At some T and delta one shift of tasks is enough.", "inconclusive": NEAR})),
     notes=(Note("2026-11-18", "The theorems take the mean over all tasks (eqs. 10, 13). A reversed task counts as "
                 "outside the family too: at M1 6, U = 3 trains every pair of patterns in at least one order."),
            Note("2026-11-18", "Entries of W_B^T W_C for two different patterns start at 0: a positive score of a pair "
