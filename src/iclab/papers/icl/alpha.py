@@ -77,7 +77,7 @@ def a_run(decisive: float, length: int, steps: int, setting: Setting = JUDGED, r
     """The training run for one decisive fraction, prompt length, initial scale and step size."""
     delta, rate = setting
     # A smaller start and smaller steps take longer.
-    longer = max(1.0, JUDGED[0] / delta) * max(1.0, JUDGED[1] / rate)
+    longer = max(1.0, JUDGED[0] / delta) ** 1.5 * max(1.0, JUDGED[1] / rate)
     run = one_layer_run(decisive, int(steps * longer))
     return replace(run, model=replace(run.model, init_scale=delta), prompts=replace(run.prompts, prompt_length=length),
                    training=replace(run.training, learning_rate=rate, record_every=record_every))
