@@ -47,8 +47,8 @@ TARGET, LOSS = 0.2, 0.1
 LENGTH_STEPS = 800
 SIZES = {"tiny": Size(seeds=2, timed=2, steps=500, prompts=1_000, fractions=(0.4, 0.8), short=(0.4, 0.8), lengths=(20,),
                       settings=(JUDGED,)),
-         "quick": Size(seeds=8, timed=8, steps=500, prompts=1_000, fractions=(0.4, 0.8), short=(0.4, 0.8), lengths=(4, 14),
-                       settings=(JUDGED,)),
+         "quick": Size(seeds=8, timed=8, steps=500, prompts=1_000, fractions=(0.4, 0.8), short=(0.4, 0.8),
+                       lengths=(4, 14), settings=(JUDGED,)),
          "full": Size(seeds=8, timed=20, steps=600, prompts=1_000, fractions=(0.4, 0.5, 0.6, 0.8, 1.0),
                       short=(0.3, 0.4, 0.5, 0.6, 0.8), lengths=(3, 5, 8, 14, 24), settings=(*STARTS, *OTHERS))}
 """`short`: decisive fractions at which the training length is varied; `timed`: seeds whose iterations are counted."""
@@ -109,7 +109,8 @@ def measure(lab: Lab) -> Measured:
 def of_iterations(sides: str, settings: tuple[Setting, ...] = STARTS, tolerance: float = CLOSE) -> Checks:
     """The exponent of alpha in T, at all of these settings that were measured."""
     def checks(results: Measured) -> list[Check]:
-        judged = [(setting, results.steps[setting, TARGET]) for setting in settings if (setting, TARGET) in results.steps]
+        judged = [(setting, counts) for setting in settings
+                  if (counts := results.steps.get((setting, TARGET))) is not None]
         return [check for (delta, _), counts in judged for check in law_checks(
             f"a loss of {TARGET}", f"alpha in T at delta {delta:g}", power(results.size.fractions, counts),
             EXPONENTS["alpha"], counts, sides=sides, tolerance=tolerance)]
@@ -156,8 +157,8 @@ def run(lab: Lab) -> Findings:
 
 ITERATIONS, NEEDED, LENGTH = "theorem 3.3 (iv)", "theorem 3.3 (iv), needed", "theorem 3.3 (iii)"
 FIRST = Rule(of_iterations(BOTH, (JUDGED,), TOLERANCE),
-             "The theorem holds for every delta up to 0.2 and gives a number that is enough; the rule judged one delta, "
-             "loosely, and on both sides.")
+             "The theorem holds for every delta up to 0.2 and gives a number that is enough; the rule judged one "
+             "delta, loosely, and on both sides.")
 CROSSES = "The interval of the exponent at one of the deltas crosses the tolerance of 0.1."
 ENTRY = Entry(
     "icl.alpha", "Training prompts and iterations as fewer examples are decisive", "li2024icl, theorem 3.3, figure 6",

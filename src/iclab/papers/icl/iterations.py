@@ -169,20 +169,20 @@ PARTS["beta"] = _part(
 PARTS["beta'"] = _part(
     "theorem", "theorem 3.3 (iv), beta needed", "No fewer iterations than like beta^(-2/3) are enough.",
     rule("beta", NOT_BELOW),
-    {"not tight": "The Theta of (10) comes from equation 82, a lower bound on the output; how much sooner the attention "
-                  "takes off with longer patterns is not in it.",
+    {"not tight": "The Theta of (10) comes from equation 82, a lower bound on the output; how much sooner the "
+                  "attention takes off with longer patterns is not in it.",
      "tight": "The Theta of (10) is an order in both directions."}, tight=True)
 PARTS[FIXED] = _part(
-    "theorem", "theorem 3.3 (iv), M1", "As M1 grows, iterations like M1 sqrt(log M1) are enough, at a number of neurons "
-    "that (i) admits for all.", rule(FIXED, NOT_ABOVE, theory=PRINTED),
+    "theorem", "theorem 3.3 (iv), M1", "As M1 grows, iterations like M1 sqrt(log M1) are enough, at a number of "
+    "neurons that (i) admits for all.", rule(FIXED, NOT_ABOVE, theory=PRINTED),
     {"holds": "This is (10).", "fails": "The constants of the other conditions must not depend on M1."},
     earlier=(FIXED_WIDTH, GROWING_WIDTH))
 PARTS["m"] = _part(
     "theorem", "theorem 3.3 (iv), m", "The iterations of (10), which has no m, are enough for any larger number of "
     "neurons.", rule("m", NOT_ABOVE, theory=0.0),
     {"holds": "Condition (i) is a lower bound on m, and (10) is meant for all of it.",
-     "fails": "The output weights are 1 / m, so that (10) is meant for m of the order M1^2 log M1; equation 82 has m in "
-              "it, as a."},
+     "fails": "The output weights are 1 / m, so that (10) is meant for m of the order M1^2 log M1; equation 82 has m "
+              "in it, as a."},
     earlier=(Rule(rule("m", tolerance=TOLERANCE), "It judged m^(2/3), a reading of equation 82 that the theorem does "
                                                   "not print."),))
 PARTS["M1"] = _part(
@@ -191,10 +191,11 @@ PARTS["M1"] = _part(
     {"holds": "With as many neurons as (i) asks for, (83) is enough.",
      "fails": "The wait at the start, longer the more neurons there are, is not in equation 82."})
 PARTS["delta"] = _part(
-    "remark", "equation 83, delta", "As delta falls, iterations like delta^(-2/3) are enough.", rule("delta", NOT_BELOW),
+    "remark", "equation 83, delta", "As delta falls, iterations like delta^(-2/3) are enough.",
+    rule("delta", NOT_BELOW),
     {"holds": "Equation 83 has the factor that theorem 3.3 leaves out.",
-     "fails": "Remark 4.2 takes delta of order 1, and theorem 3.3 has no delta; equation 83 is not meant for delta that "
-              "tends to 0."},
+     "fails": "Remark 4.2 takes delta of order 1, and theorem 3.3 has no delta; equation 83 is not meant for delta "
+              "that tends to 0."},
     earlier=(Rule(rule("delta", tolerance=TOLERANCE), TWO_SIDED),))
 ENTRY = Entry(
     "icl.iterations", "Iterations to a fixed loss, as powers of the settings", "li2024icl, theorem 3.3", run,

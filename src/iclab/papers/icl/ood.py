@@ -1,16 +1,16 @@
 """Claim `icl.ood`: the out-of-domain error as the coefficient sum S1 of a new pattern passes 1 (figure 3, A).
 
-Rules, written before the run, with irrelevant patterns at the paper's K' = 5. Theorem 3.4, which promises a small hinge
-loss: at S1 >= 1 the largest error of the one-layer Transformer (decisive fraction 0.6 in training and test) is at most
-0.01 and its hinge loss at most 0.1; the first rule had only the error. Is the condition necessary, as section 5.1 says of GPT-2: the
-one-layer Transformer's error at 0.8 exceeds that at 1 by at least 0.01. Figure 3 (A), GPT-2 (0.8): its error at S1 >= 1
-is at most 0.01, and at 0 larger by 0.01 than at 1 (it deviates from 0 below 1); the first rule asked for that at 0.8. Reported but not judged: GPT-2 at
-K' = K = 0.5.
+Rules, with irrelevant patterns at the paper's K' = 5. Theorem 3.4, which promises a small hinge loss: at S1 >= 1 the
+largest error of the one-layer Transformer (decisive fraction 0.6 in training and test) is at most 0.01 and its hinge
+loss at most 0.1; the first rule had only the error. Figure 3 (A), GPT-2 (0.8): its error at S1 >= 1 is at most 0.01,
+and at S1 = 0 larger by 0.01 than at 1, so that it deviates from 0 below 1; the first rule asked for that at 0.8. These
+were changed after a reading of the paper by others. Is the condition necessary, as section 5.1 says of GPT-2, for one
+layer: the error at 0.8 exceeds that at 1 by at least 0.01. Reported but not judged: GPT-2 at K' = K = 0.5.
 
 Ours, over delta, |q| and T (module sums): S1*, from which on the error stays below 0.01, is larger by at least 0.5 at
-delta 0.02 than at 0.13 (|q| = 1, the longer training); and the hinge loss falls at most twice as fast between 0.8
-and 1 as between 0 and 0.8, at every delta of that training, so that there is no cliff. These two were settled on other seeds, on which
-S1* went from about 0.3 at delta 0.1 to beyond 1 at 0.02.
+delta 0.02 than at 0.13 (|q| = 1, the longer training); and the hinge loss falls at most twice as fast between 0.8 and 1
+as between 0 and 0.8, at every delta of that training, so that there is no cliff. These two were settled on other seeds,
+on which S1* went from about 0.1 at delta 0.13 to beyond 1 at 0.02.
 Cost: GPT-2 trains for about 15 s, the map about 3 s, tests take about 4 s.
 """
 
@@ -141,12 +141,20 @@ def run(lab: Lab) -> Findings:
                FIGURE: [(runs["gpt2"], test) for test in gpt2.tests]})
 
 
-GPT2_SEARCH = "TODO"
+GPT2_SEARCH = (
+    "GPT-2 trained otherwise (3 layers, 2 heads, vectors of 64, |q| 3, B 32, gradients clipped at norm 1, cosine decay; "
+    "one seed, 2,000 test prompts, decisive fraction 0.8). Errors at S1 = 0, 0.8, 1, 1.28 with K' = 5. Adam at 2e-3, "
+    "12,000 steps: 0.15, 0.14, 0.14, 0.15. The same with weight decay 0.5 on read-in and read-out, 30,000 steps: 0.07, "
+    "0.08, 0.09, 0.11. A read-in that starts at N(0, 0.02^2) as GPT-2's other weights do, 3,000 steps: 0.08, 0.06, "
+    "0.06, 0.05; at N(0, 0.004^2): 0.13, 0.09, 0.09, 0.08. In all of these the error is at most 0.001 on unseen tasks "
+    "in domain, and at most 0.001 for S1 >= 0.8 with K' = 0.5. Inputs and labels as tokens of their own with the loss "
+    "at every decisive position, Adam at 1e-3, weight decay 0.5, 12,000 steps: 0.41, 0.32, 0.31, 0.29, and 0.37 on "
+    "unseen tasks in domain.")
 THEOREM, NECESSARY, FIGURE = "theorem 3.4", "necessity of (12), one layer", "figure 3 (A)"
 ENTRY = Entry(
     "icl.ood", "Out of domain: the coefficient sum of a new pattern", "li2024icl, theorem 3.4, figure 3 (A)", run,
-    says="Out of domain the error is small where the coefficient sum of a new pattern is at least 1; GPT-2's deviates from 0 "
-         "below that.",
+    says="Out of domain the error is small where the coefficient sum of a new pattern is at least 1; GPT-2's deviates "
+         "from 0 below that.",
     sizes={scale: Size(**vars(size), sums=SUMS[scale], gpt2=vars(GPT2_SIZES[scale])) for scale, size in SIZES.items()},
     parts=(
         Part("theorem", THEOREM, "The loss is small on new patterns that are combinations of the training ones with "

@@ -2,9 +2,9 @@
 
 `theory.icl.first_steps` derives, for small starts, T ~ sqrt(m M1) / (eta alpha beta^2 delta |q| sqrt(delta^2 + m_b /
 m)), where equation 83 has (delta alpha beta)^(-2/3) and M1. Its delta has the exponent -1 with few neurons, m much
-smaller than m_b / delta^2, and -2 with many; m has 1 with few and 1/2 with many. T is counted as in `icl.iterations`,
-at delta 0.05, m 200, eta 1, B 64, one setting varied at a time, and with many neurons for their columns (12 patterns, a label
-of one coordinate, m_b 13) at delta 0.2, m 400, beta 2.
+smaller than m_b / delta^2, and -2 with many; m has 1 with few and 1/2 with many. T is
+counted as in `icl.iterations`, at delta 0.05, m 200, eta 1, B 64, one setting varied at a time, and with many neurons
+for their columns (12 patterns, a label of one coordinate, m_b 13) at delta 0.2, m 400, beta 2.
 
 Rules, settled on other seeds before the run. Exponents: those of all settings within 0.35 of the slope of our law over
 the same values. One constant: T divided by our law differs by at most a factor of 3 over all settings, and by at most
