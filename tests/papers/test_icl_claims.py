@@ -8,16 +8,11 @@ from every_entry import verdicts
 
 from iclab import train_many
 from iclab.lab.estimates import Mean, Rate
-from iclab.lab.powers import Scaling
 from iclab.papers.icl import (
-    alpha,
     attention,
     baselines,
     context,
-    iterations,
     neurons,
-    norms,
-    ood,
     pruning,
     tasks,
     unseen,
@@ -67,20 +62,6 @@ def test_in_domain_prompts_are_those_of_training():
     assert out_of_domain(0.8).irrelevant_scale == 5.0
 
 
-def test_the_coefficient_sum(models):
-    def errors_of(some):
-        tests = [out_of_domain(0.6, total) for total in ood.ALL["softmax"]]
-        return ood.Errors(ood.ALL["softmax"], model_errors(some, tests, count=1000, seeds=SEEDS), 1000, tests)
-
-    assert verdicts(ood.small_beyond(errors_of(models))) == ["holds"]
-    for sums in ood.ALL.values():
-        cliff = ood.Errors(sums, np.where(np.array(sums) < 1, 0.3, 0.0) + np.zeros((4, 1)), 1000, [])
-        assert of_parts(ood.ENTRY, {"softmax": cliff, "gpt2": cliff}) == ["holds"] * 4
-        smooth = cliff._replace(values=np.zeros((4, len(sums))))
-        assert of_parts(ood.ENTRY, {"softmax": smooth, "gpt2": smooth}) == ["holds", "holds", "fails", "fails"]
-    assert verdicts(ood.small_beyond(errors_of([untrained(model) for model in models]))) == ["fails"]
-
-
 def test_fewer_decisive_examples_require_more_examples(models):
     grids = context.GRIDS["full"]
 
@@ -97,42 +78,6 @@ def test_fewer_decisive_examples_require_more_examples(models):
 
     assert "fails" not in judged(models, np.linspace(0.5, 0.0, 4)[None, :, None])
     assert judged([untrained(model) for model in models], 0.3) == {"fails", "inconclusive"}
-
-
-def test_powers_of_alpha():
-    size = alpha.SIZES["full"]
-    steps, lengths = 100 * np.array(size.fractions) ** (-2 / 3), np.array(size.lengths)
-    # A loss that is 0.1 at 4 / alpha examples.
-    losses = np.stack([0.4 / fraction / lengths for fraction in size.short])
-
-    def judged(T, loss):
-        results = alpha.Measured(size, {(alpha.JUDGED, alpha.TARGET): np.tile(T, (8, 1))}, np.tile(loss, (8, 1, 1)),
-                                 np.zeros((8, *loss.shape)))
-        return [verdicts(part.checks(results)) for part in alpha.ENTRY.parts]
-
-    assert {verdict for part in judged(steps, losses) for verdict in part} == {"holds"}
-    flat = judged(np.full_like(steps, 100.0), np.tile(0.4 / lengths, (5, 1)))
-    assert flat == [["holds", "holds", "fails"], ["holds", "holds", "fails"], ["holds", "holds", "fails"] * 2]
-    for part in judged(np.full_like(steps, np.nan), np.ones_like(losses)):
-        assert part[0] == "fails"
-    assert alpha.a_run(0.6, 8, 10, (0.2, 1.0)).model.init_scale == 0.2
-
-
-def test_powers_of_the_other_settings(models):
-    axes, usual, theory = iterations.SIZES["full"].axes, iterations.USUAL, iterations.THEORY
-
-    def judged(change):
-        counts = {axis: np.tile(change((np.array(values) / usual[axis]) ** theory[axis]), (8, 1))
-                  for axis, values in axes.items()}
-        return of_parts(iterations.ENTRY, Scaling(axes, counts, usual))
-
-    assert set(judged(lambda counts: counts)) == {"holds"}
-    assert judged(np.ones_like).count("fails") == 5
-    assert judged(lambda counts: counts * np.nan)[0] == "fails"
-    assert 50 < iterations.iterations(models[0]) < 600
-    wider = iterations.a_run("M1", 12)
-    assert (wider.prompts.irrelevant_patterns, wider.model.neurons) == (18, 400)
-    assert iterations.a_run(iterations.FIXED, 12).model.neurons == 100
 
 
 def test_pruning_small_neurons_is_free(models):
@@ -158,32 +103,6 @@ def test_attention_gathers(models):
     for record, verdict in ((-1, "holds"), (0, "fails")):
         measured = {name: Mean(values[:, record], UNIT) for name, values in shares.items()}
         assert of_parts(attention.ENTRY, measured) == [verdict] * 3
-
-
-def test_norms_grow(models):
-    whole, part = along(models, "query norm/in domain"), along(models, "query along its pattern/in domain")
-    assert (part <= whole).all()
-
-    def judged(whole, part, exponent):
-        patterns = norms.SIZES["full"].patterns
-        falling = np.tile(np.array(patterns, float) ** exponent, (8, 1))
-        parts = {(vector, other): falling for vector in norms.VECTORS for other in norms.OTHERS}
-        measured = norms.Measured({("query", place): norms.estimates(whole, part) for place in PLACES}, patterns, parts)
-        return [verdicts(part.checks(measured)) for part in norms.ENTRY.parts]
-
-    assert judged(whole, part, -1.0)[0] == ["holds", "holds"]
-    assert judged(part, part, -1.0) == [["holds"] * 2] * 5
-    untrained_norms = judged(whole[:, :1], part[:, :1], 0.0)
-    assert untrained_norms[:4] == [["fails"] * 2] * 4
-    assert untrained_norms[4][0] == "fails"
-
-
-def test_parts_along_other_patterns(models):
-    ((query, key),) = norms.relative_parts([untrained(train_many([norms.a_run(4, 1)])[0])])
-    # At the start W_Q and W_K are multiples of the identity.
-    assert query[0] == key[0] == 0
-    assert 0.1 < query[1] < 0.5
-    assert query[2] < 0.2
 
 
 def test_large_neurons_turn(models):

@@ -142,14 +142,14 @@ def run(lab: Lab) -> Findings:
 
 
 GPT2_SEARCH = (
-    "GPT-2 trained otherwise (3 layers, 2 heads, vectors of 64, |q| 3, B 32, gradients clipped at norm 1, cosine decay; "
-    "one seed, 2,000 test prompts, decisive fraction 0.8). Errors at S1 = 0, 0.8, 1, 1.28 with K' = 5. Adam at 2e-3, "
-    "12,000 steps: 0.15, 0.14, 0.14, 0.15. The same with weight decay 0.5 on read-in and read-out, 30,000 steps: 0.07, "
-    "0.08, 0.09, 0.11. A read-in that starts at N(0, 0.02^2) as GPT-2's other weights do, 3,000 steps: 0.08, 0.06, "
-    "0.06, 0.05; at N(0, 0.004^2): 0.13, 0.09, 0.09, 0.08. In all of these the error is at most 0.001 on unseen tasks "
-    "in domain, and at most 0.001 for S1 >= 0.8 with K' = 0.5. Inputs and labels as tokens of their own with the loss "
-    "at every decisive position, Adam at 1e-3, weight decay 0.5, 12,000 steps: 0.41, 0.32, 0.31, 0.29, and 0.37 on "
-    "unseen tasks in domain.")
+    "GPT-2 trained otherwise (3 layers, 2 heads, vectors of 64, |q| 3, B 32, gradients clipped at norm 1, cosine "
+    "decay; one seed, 2,000 test prompts, decisive fraction 0.8). Errors at S1 = 0, 0.8, 1, 1.28 with K' = 5. Adam at "
+    "2e-3, 12,000 steps: 0.15, 0.14, 0.14, 0.15. The same with weight decay 0.5 on read-in and read-out, 30,000 steps: "
+    "0.07, 0.08, 0.09, 0.11. A read-in that starts at N(0, 0.02^2) as GPT-2's other weights do, 3,000 steps: 0.08, "
+    "0.06, 0.06, 0.05; at N(0, 0.004^2): 0.13, 0.09, 0.09, 0.08. In all of these the error is at most 0.001 on unseen "
+    "tasks in domain, and at most 0.001 for S1 >= 0.8 with K' = 0.5. Inputs and labels as tokens of their own with the "
+    "loss at every decisive position, Adam at 1e-3, weight decay 0.5, 12,000 steps: 0.41, 0.32, 0.31, 0.29, and 0.37 "
+    "on unseen tasks in domain.")
 THEOREM, NECESSARY, FIGURE = "theorem 3.4", "necessity of (12), one layer", "figure 3 (A)"
 ENTRY = Entry(
     "icl.ood", "Out of domain: the coefficient sum of a new pattern", "li2024icl, theorem 3.4, figure 3 (A)", run,
