@@ -45,7 +45,7 @@ USUAL = {"eta": 0.5, "beta": 3.0, "delta": 0.13, "m": 100, "M1": 6, FIXED: 6, WI
 STEPS = 500
 QUARTER = 0.17
 """How far an exponent may lie beyond the theorem's: a quarter of 2/3."""
-PRINTED = {M1: float(M1 * np.sqrt(np.log(M1))) for M1 in range(3, 60)}
+PRINTED: Mapping[float, float] = {M1: float(M1 * np.sqrt(np.log(M1))) for M1 in range(3, 60)}
 """M1 sqrt(log M1), by M1."""
 BOTH, NOT_BELOW, NOT_ABOVE = "both", "not below", "not above"
 """On which sides of the theorem's exponent a measured one is judged."""
