@@ -2,14 +2,16 @@
 
 `theory.icl.first_steps` derives, for small starts, T ~ sqrt(m M1) / (eta alpha beta^2 delta |q| sqrt(delta^2 + m_b /
 m)), where equation 83 has (delta alpha beta)^(-2/3) and M1. Its delta has the exponent -1 with few neurons, m much
-smaller than m_b / delta^2, and -2 with many; m has 1 with few and 1/2 with many. T is
-counted as in `icl.iterations`, at delta 0.05, m 200, eta 1, B 64, one setting varied at a time, and with many neurons
-for their columns (12 patterns, a label of one coordinate, m_b 13) at delta 0.2, m 400, beta 2.
+smaller than m_b / delta^2, and -2 with many; m has 1 with few and 1/2 with many. T is counted as in `icl.iterations`,
+at delta 0.05, m 200, eta 1, B 64, one setting varied at a time, and with many neurons for their columns (12 patterns, a
+label of one coordinate, m_b 13) at delta 0.2, m 400, beta 2.
 
 Rules, settled on other seeds before the run. Exponents: those of all settings within 0.35 of the slope of our law over
 the same values. One constant: T divided by our law differs by at most a factor of 3 over all settings, and by at most
-half the factor by which T divided by the law of equations 82 and 83 differs. On those seeds means of T divided by our
-law ranged from about 2.3 to 3.8, over settings some of which are not here. Cost: 190 short trainings, about 4 s.
+half the factor by which T divided by the law of equations 82 and 83 differs. Alpha, which varies most between seeds,
+became a part of its own after it had left all exponents undecided at base seed 1. On the search seeds means of T
+divided by our law ranged from about 2.3 to 3.8, over settings some of which are not here. Cost: 190 short trainings,
+about 4 s.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from jaxtyping import Float
 from iclab.core.spec import replace
 from iclab.figures.plots import curve_figure
 from iclab.lab.claims import Check, between
-from iclab.lab.entries import Entry, Findings, Part, Size, Table
+from iclab.lab.entries import Checks, Entry, Findings, Part, Size, Table
 from iclab.lab.estimates import Mean, Share
 from iclab.lab.laboratory import Lab
 from iclab.lab.powers import HEADER, TOLERANCE, Scaling, counted, law_panel, power_row
@@ -37,7 +39,7 @@ USUAL = {"delta": 0.05, "m": 200, "beta": 3.0, "alpha": 0.8, "M1": 6, "|q|": 1.0
 """The value of every setting while another is varied."""
 WIDE = {"delta": 0.2, "m": 400, "beta": 2.0, "alpha": 0.8, "M1": 6, "|q|": 1.0}
 """With many neurons."""
-FEW = {"delta": (0.05, 0.1), "m": (100, 200), "beta": (3.0, 4.0)}
+FEW = {"delta": (0.05, 0.1), "m": (100, 200), "beta": (3.0, 4.0), "alpha": (0.6, 1.0)}
 SIZES = {"tiny": Size(seeds=2, axes=FEW, wide={"delta": (0.1, 0.2)}),
          "quick": Size(seeds=2, axes=FEW, wide={"delta": (0.1, 0.2)}),
          "full": Size(seeds=8, axes={"delta": (0.02, 0.05, 0.1), "m": (100, 200, 400), "beta": (2.0, 3.0, 4.0),
@@ -80,17 +82,19 @@ def a_run(usual: Mapping[str, float], axis: str, value: float) -> Run:
     return replace(run, training=replace(run.training, steps=int(LONG * first_steps(run))))
 
 
-def exponents(measured: Measured) -> list[Check]:
-    """The exponents are those of our law."""
-    checks = []
-    for group, scaling in measured.scalings.items():
-        for axis, exponent in scaling.exponents.items():
-            expected = _slope(scaling.axes[axis], measured.ours[group][axis])
-            checks += between(f"{group}: exponent of {axis} (ours {expected:.3g})", exponent, expected - TOLERANCE,
-                              expected + TOLERANCE)
-    reached = np.all([np.isfinite(counts).all(axis=1) for scaling in measured.scalings.values()
-                      for counts in scaling.counts.values()], axis=0)
-    return [Check("share of seeds that reach the loss in every setting", Share(reached), ">=", 0.4), *checks]
+def exponents(of_alpha: bool) -> Checks:
+    """The exponents are those of our law: of alpha, or of all other settings."""
+    def checks(measured: Measured) -> list[Check]:
+        judged = [(group, axis, exponent) for group, scaling in measured.scalings.items()
+                  for axis, exponent in scaling.exponents.items() if (axis == "alpha") == of_alpha]
+        expected = [_slope(measured.scalings[group].axes[axis], measured.ours[group][axis])
+                    for group, axis, _ in judged]
+        reached = np.all([np.isfinite(counts).all(axis=1) for scaling in measured.scalings.values()
+                          for counts in scaling.counts.values()], axis=0)
+        return [Check("share of seeds that reach the loss in every setting", Share(reached), ">=", 0.4),
+                *(check for (group, axis, exponent), ours in zip(judged, expected, strict=True) for check in between(
+                    f"{group}: exponent of {axis} (ours {ours:.3g})", exponent, ours - TOLERANCE, ours + TOLERANCE))]
+    return checks
 
 
 def constants(measured: Measured) -> list[Check]:
@@ -143,18 +147,24 @@ def _slope(values: Sequence[float], orders: Sequence[float]) -> float:
     return float(np.polyfit(np.log(np.asarray(values, float)), np.log(np.asarray(orders, float)), 1)[0])
 
 
+NEAR = "An exponent's interval crosses the tolerance: starts as small as these do not decide it."
 ENTRY = Entry(
     "icl.start", "How the first steps set the number of iterations", "ours, beside li2024icl, equations 82 and 83", run,
     says="From small starts T ~ sqrt(m M1) / (eta alpha beta^2 delta |q| sqrt(delta^2 + m_b / m)): at the start the "
          "query's pattern and its partner cancel.", sizes=SIZES, parts=(
-        Part("ours", "exponents", "The exponents of all settings are those of the law of the first steps.", exponents,
+        Part("ours", "exponents", "The exponents of all settings but alpha are those of the law of the first steps.",
+             exponents(of_alpha=False),
              replies={"holds": "Equations 44 and 45 let the whole fraction alpha push the MLP from the first step on; "
                                "at uniform attention the query's pattern and its partner cancel, and what is left is "
                                "smaller by l = delta^2 beta^2.",
                       "fails": "The start is not as small as the law assumes, or attention and MLP are not all that "
-                               "takes part in it.",
-                      "inconclusive": "An exponent's interval crosses the tolerance: the law holds for small starts, "
-                                      "and these are not small enough to tell."}),
+                               "takes part in it.", "inconclusive": NEAR}),
+        Part("ours", "exponent of alpha", "That of alpha is too; it varies most between seeds.",
+             exponents(of_alpha=True),
+             replies={"holds": "The law's power of alpha is -1 for small starts; that of equation 82 is at the edge of "
+                               "the tolerance.",
+                      "fails": "The time after the start, which hardly depends on alpha, is a part of T.",
+                      "inconclusive": NEAR}),
         Part("ours", "one constant", "One constant fits all these settings within a factor of 3, much better than with "
              "the law of equations 82 and 83.", constants,
              replies={"holds": "The law has no other scale: its constant is of order 1 whatever is varied.",
