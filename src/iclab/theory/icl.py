@@ -15,7 +15,8 @@ EXPONENTS = {"M1": 1.0, "beta": -2 / 3, "eta": -1.0, "alpha": -2 / 3, "delta": -
 M1 is that of m ~ M1^2; at fixed m it has the exponent `M1_AT_FIXED_WIDTH`."""
 M1_AT_FIXED_WIDTH = -1 / 3
 """By equation 82 the output is of order delta^2 beta^2 alpha^2 (eta T)^3 M1 / a^2 with a ~ m. It is of order 1 where
-eta T ~ (m^2 / M1)^(1/3) (delta beta alpha)^(-2/3): with m ~ M1^2 that is equation 83."""
+eta T ~ (m^2 / M1)^(1/3) (delta beta alpha)^(-2/3): with m ~ M1^2 that is equation 83. Its other term, linear in eta T,
+is of order 1 only later; sqrt(log M1) comes from the attention (below equation 78)."""
 IN_DOMAIN_SCALE = 0.5
 """K <= 1/2 of all in-domain data, in training and test (section 3.2)."""
 LENGTH_EXPONENT = -1.0
@@ -27,6 +28,29 @@ def _steps_order(run: Any, test: Any) -> float:
     beta, M1 = float(run.prompts.pattern_norm), run.prompts.relevant_patterns
     m, delta = run.model.neurons, float(run.model.init_scale)
     return (m**2 / M1) ** (1 / 3) * np.sqrt(np.log(M1)) * (delta * alpha * beta) ** (-2 / 3) / eta
+
+
+def first_steps(run: Any) -> float:
+    """Iterations that the first steps take, without a constant; ours, beside equations 82 and 83.
+
+    At the start every example has nearly the same attention, and the query's pattern and its partner are equally
+    frequent and carry opposite labels: they cancel. What is left is D = alpha l / 2, where l = delta^2 beta^2 is by how
+    much equal patterns exceed others before the softmax; equations 44 and 45 have alpha in its place. Let G be |q|
+    times the product of W_V's label column and the mean row of W_O, each row with its sign. Label column and sqrt(m)
+    times mean row start with squared lengths delta^2 and m_b / m and make each other grow, at the rate |q| D / (2
+    sqrt(m)), so at first dG/dt = |q|^2 (delta^2 + m_b / m) D / (2 m); and queries and keys grow as dl/dt = alpha beta^2
+    G l / (2 M1). Together l takes off when eta T is of order
+
+        sqrt(m M1) / (alpha beta^2 delta |q| sqrt(delta^2 + m_b / m)).
+
+    Measured by icl.start.
+    """
+    model, prompts = run.model, run.prompts
+    m, M1, delta, beta = model.neurons, prompts.relevant_patterns, float(model.init_scale), float(prompts.pattern_norm)
+    eta, alpha = float(run.training.learning_rate), float(prompts.decisive_fraction)
+    m_b = model.attention_size or model.embedding.width(prompts.dimension)
+    start = np.sqrt(delta**2 + m_b / m)
+    return float(np.sqrt(m * M1) / (eta * alpha * beta**2 * delta * float(model.embedding.norm) * start))
 
 
 ITERATIONS = Law("icl.T", "iterations T", "(m^2 / M1)^(1/3) sqrt(log M1) (delta alpha beta)^(-2/3) / eta", _steps_order,

@@ -1,11 +1,11 @@
-"""Ours: can a setting that the paper leaves open recover the results that did not reproduce?
+"""Ours: what do settings that the paper leaves open change in figures 2 (A), 3 (A) and in pruning?
 
 The one-layer Transformer at decisive fraction 0.6 with other initial scales delta, label norms |q|, numbers of steps T,
-step sizes eta and widths m. Questions for each setting: is there a cliff at S1 = 1 (an error of at most 0.01 at 1, and
-larger by 0.01 at 0.8); does pruning half of the neurons, largest first, add 0.05 to the error; do queries and keys lie
+step sizes eta and widths m. Questions for each setting: does the error pass 0.01 between S1 = 0.8 and 1, as in figure 3
+(A), which shows GPT-2; does pruning half of the neurons, largest first, add 0.05 to the error; do queries and keys lie
 along their pattern (0.9 of their norm). Settings are looked at on search seeds; the one that answers most questions
-with yes (of equals, the one with the largest cliff) is measured again on fresh seeds. Example 7 searches GPT-2's
-settings, which takes longer. Cost: 36 trainings, about 2 s.
+with yes (of equals, the one whose error falls most from 0.8 to 1) is measured again on fresh seeds. Example 7 searches
+GPT-2's settings, which takes longer. Cost: 36 trainings, about 2 s.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from iclab.training import Run, Trained, probed
 DECISIVE = 0.6
 SUMS = (0.5, 0.8, 1.0)
 PRUNED = 0.5
-ERROR_ALLOWED, CLIFF, HURTS, SHARE, TRAINED = 0.01, 0.01, 0.05, 0.9, 0.05
+ERROR_ALLOWED, HURTS, SHARE, TRAINED = 0.01, 0.05, 0.9, 0.05
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class Row(NamedTuple):
     def answers(self) -> dict[str, bool]:
         """The questions, if the model has trained at all."""
         trained = self.unseen <= TRAINED
-        return {"a cliff at S1 = 1": trained and self.at_one <= ERROR_ALLOWED and self.before - self.at_one >= CLIFF,
+        return {f"an error that passes {ERROR_ALLOWED:g} between S1 = 0.8 and 1":
+                    trained and self.at_one <= ERROR_ALLOWED < self.before,
                 f"an error that grows by {HURTS:g} when half of the neurons are pruned, largest first":
                     trained and self.added >= HURTS,
                 "queries and keys along their pattern": trained and min(self.query_share, self.key_share) >= SHARE}
@@ -134,8 +135,8 @@ def run(lab: Lab) -> Findings:
     header = ("delta", "|q|", "T", "eta", "m", "unseen", *(f"S1 = {total:g}" for total in SUMS),
               "added by pruning 50 %", "query share", "key share")
     return Findings(
-        shown="The paper's results that we did not reproduce, at settings other than those of the entries; mean over "
-              "seeds.",
+        shown="What figures 2 (A) and 3 (A) show, and pruning, at settings other than those of the entries; mean over "
+              "seeds. The thresholds are ours.",
         numbers=f"Of {len(settings)} settings {trained} train (error on unseen tasks at most {TRAINED:g}). "
                 + ". ".join(text[:1].upper() + text[1:] for text in map(matching, again.answers))
                 + f". {best.words}, measured again on {len(lab.seeds())} fresh seeds: {again.words}.",
@@ -148,5 +149,5 @@ def run(lab: Lab) -> Findings:
 
 ENTRY = Entry(
     "icl.search", "Settings that the paper leaves open", "ours", run, kind="table", sizes=SIZES,
-    says="A cliff at S1 = 1, an error that grows as large neurons are pruned, queries and keys along their pattern; "
-         "the settings are not given.")
+    says="An error that is small from S1 = 1 on and not below, queries and keys along their pattern; the settings are "
+         "not given. That pruning large neurons adds to the 0-1 error is ours.")
