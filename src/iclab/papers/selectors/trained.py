@@ -17,4 +17,4 @@ def trained_models(lab: Lab) -> list[Trained]:
 def theorem_models(lab: Lab) -> list[Trained]:
     """The models inside the premises of the theorems."""
     size = THEOREM_SIZES[lab.scale]
-    return lab.train_seeds(theorem_run(size.steps), lab.seeds(size.seeds), inside)
+    return lab.train_seeds(theorem_run(size.steps, size.records), lab.seeds(size.seeds), inside)
