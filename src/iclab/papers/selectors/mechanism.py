@@ -90,6 +90,13 @@ def along(models: Sequence[Trained], name: str) -> Float[np.ndarray, "seeds reco
                      for m in models])
 
 
+def at_ends(models: Sequence[Trained]) -> dict[str, Float[np.ndarray, "models 2"]]:
+    """The probe's values before and after training, of models that need not have been probed."""
+    both = [[probed(inside, model.run, params) for params in (begin(model.run).params, model.params)]
+            for model in models]
+    return {name: np.array([[float(values[name]) for values in ends] for ends in both]) for name in both[0][0]}
+
+
 def pattern_norms(models: Sequence[Trained]) -> Records:
     """Mean norms of patterns in queries and keys."""
     return {name: along(models, name) for name in ("query relevant", "query irrelevant", "key relevant",
