@@ -101,7 +101,7 @@ def axis_run(axis: str, value: float, steps: int) -> Run:
         "lam*": {"coefficient_low": value, "coefficient_high": value}, SPREAD: {"coefficient_low": value},
         "M": {"patterns": int(value)}, "tau": {"noise_norm": value or None}, "m": {"neurons": int(value)}}
     longer = {"lam*": value**-2.6, SPREAD: 1 / value, "M": value / 16, "m": value / (16 * NEURONS_PER_PATTERN)}
-    return law_run(round(steps * longer.get(axis, 1.0), -1), **changes[axis])
+    return law_run(10 * round(steps * longer.get(axis, 1.0) / 10), **changes[axis])
 
 
 def reach(measured: Measured, *axes: str) -> Check:
