@@ -147,8 +147,8 @@ ENTRY = Entry(
                            "1,200; the batch of 300 supports 0.1."),
                       Rule(gathered, "It averaged over the steps, at the largest alpha' alone.")),
              replies={"fails": "A matching column outweighs another one by a factor that training fixes, so that fewer "
-                               "matching examples leave more to the others; the step to equation 72 drops alpha', and "
-                               "epsilon should be small against it.",
+                               "matching examples leave more to the others; the step to equation 72 drops alpha'. "
+                               "The constant in the bound on T is open, and a larger one means longer training.",
                       "holds": "As the proposition says, at every step.",
                       "inconclusive": "One of the steps is too near 1 - epsilon."}),
         Part("figure", "figure 5", "Attention on other steps falls to 0 in the first stage; that on the same step and "

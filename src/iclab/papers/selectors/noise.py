@@ -18,7 +18,8 @@ combinations of coefficient sum 0 err on at least 0.05.
 History. The first rule of T was two-sided, with beta 3, 100 neurons and M < M1^2, outside the premises: there it failed
 on lam*, M and tau. The present ones, and those on hinge losses, single tasks, two pairs, short prompts and combinations
 of sum 0, were written after a review and runs with search seeds, in which T went like lam*^-2.4 and M^0.7, and like
-lam*^-1 with spread coefficients. Cost: 80 trainings of 1,400 to 4,000 steps, about 15 s.
+lam*^-1 with spread coefficients. A first full run, with base seed 7, made the trainings with spread coefficients
+longer. Cost: 59 trainings of 1,500 to 4,500 steps, about 15 s.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ SIZES = {
         "lam*": (0.85, 1.0), "M": (16, 20), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.5, 1.0),
         "m": (960, 1_200)}),
     "full": Size(seeds=8, steps=1_500, prompts=5_000, axes={
-        "lam*": (0.7, 0.8, 0.9, 1.0), "M": (16, 20, 25, 32), "tau": (0.0, 0.12),
-        "lam* of spread coefficients": (0.5, 0.7, 1.0), "m": (960, 1_500)}),
+        "lam*": (0.7, 0.8, 1.0), "M": (16, 22, 32), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.5, 1.0),
+        "m": (960, 1_440)}),
 }
 TARGET, ERROR_ALLOWED, HINGE_ALLOWED, NEEDED = 0.2, 0.01, 0.01, 0.05
 M1 = 4
@@ -60,6 +61,9 @@ NOISE = (0.0, 0.5, 1.0, 2.0, 3.0)
 SPREAD = "lam* of spread coefficients"
 LAW = {"lam*": EXPONENTS["lam*"], "M": EXPONENTS["M"], SPREAD: EXPONENTS["lam*"], "m": 0.0}
 """Exponents of the theorem's order along every axis but tau."""
+LONGER = {"lam*": -2.6, SPREAD: -1.6, "M": 1.0, "m": 1.0}
+"""How the steps of training grow along an axis, so that all reach the target."""
+USUAL = {"lam*": 1.0, SPREAD: 1.0, "M": 16, "m": 16 * NEURONS_PER_PATTERN}
 TOO_STEEP = "It asked for as much as the order as well, which the theorem does not say is needed."
 
 
@@ -100,8 +104,8 @@ def axis_run(axis: str, value: float, steps: int) -> Run:
     changes: dict[str, dict[str, Any]] = {
         "lam*": {"coefficient_low": value, "coefficient_high": value}, SPREAD: {"coefficient_low": value},
         "M": {"patterns": int(value)}, "tau": {"noise_norm": value or None}, "m": {"neurons": int(value)}}
-    longer = {"lam*": value**-2.6, SPREAD: 1 / value, "M": value / 16, "m": value / (16 * NEURONS_PER_PATTERN)}
-    return law_run(10 * round(steps * longer.get(axis, 1.0) / 10), **changes[axis])
+    longer = (value / USUAL[axis]) ** LONGER[axis] if axis in LONGER else 1.0
+    return law_run(10 * round(steps * longer / 10), **changes[axis])
 
 
 def reach(measured: Measured, *axes: str) -> Check:
@@ -179,11 +183,16 @@ def run(lab: Lab) -> Findings:
     def run_at(axis: str, value: float) -> Run:
         return axis_run(axis, value, lab.size.steps)
 
-    counts = counted(lab, "selectors.noise", axes, {}, run_at, iterations, lab.seeds()).counts
+    # Noise hardly changes T, seed by seed; and no kernel trains with it.
+    counts: dict[str, Counts] = {}
+    for name, seeds in (("tau", lab.seeds()[:3]), ("others", lab.seeds())):
+        chosen = {axis: values for axis, values in axes.items() if (axis == "tau") == (name == "tau")}
+        counts |= counted(lab, f"selectors.noise.{name}", chosen, {}, run_at, iterations, seeds).counts
     singles, new = single_tasks(), new_patterns()
     tests = singles | new | {"shortest prompts": shortest()}
-    errors, hinges = (dict(zip(tests, lab.errors(inside, list(tests.values()), measure=measure).T, strict=True))
-                      for measure in ("error", "hinge"))
+    promised = singles | {name: new[name] for name in POSITIVE}
+    errors, hinges = (dict(zip(asked, lab.errors(inside, list(asked.values()), measure=measure).T, strict=True))
+                      for asked, measure in ((tests, "error"), (promised, "hinge")))
     figure = lab.errors(trained_models(lab), [training_prompts(noise_norm=noise) for noise in NOISE])
     measured = Measured(axes, counts, errors, hinges, lab.size.prompts, figure)
     law = fit_law(ITERATIONS, {axis: [ITERATIONS.order(run_at(axis, value), None) for value in values]
