@@ -93,7 +93,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   "Sufficient, not necessary: combinations with coefficient sum 0 are solved too (selectors.noise)."),
         Statement("selectors", "Proposition 1", subject, "queries and keys of relevant patterns grow to order "
                   f"{np.sqrt(np.log(M)):.3g} [sqrt(log M)], those of irrelevant ones stay of order 1; attention on the "
-                  "query's pattern goes to 1 as 1/T", trained, (), "Measured by selectors.features and selectors.attention."),
+                  "query's pattern goes to 1 as 1/T", trained, (),
+                  "Measured by selectors.features and selectors.attention."),
         Statement("selectors", "Proposition 2", subject, "in a constant share of the neurons the label part exceeds "
                   "the feature part; the others stay small", trained, (), "Measured by selectors.decode."),
         Statement("selectors", "Corollary 1", subject, "attention on examples with the query's pattern is at least "

@@ -1,13 +1,14 @@
 """Claim `cot.dynamics`: attention concentrates on columns of the same step and pattern, in two stages (figure 5).
 
-Rules, on test prompts. Proposition 1: after training, at every step, at least 1 - epsilon = 0.9 of the attention lies on
-columns of the same step with the query's pattern, at alpha' = 0.8 and, at full scale, with fewer matching examples and
-512 in all, as the proposition does not depend on alpha'; this was written after a review, which inferred from the
-numbers at 0.8 that it would fail. Written before the run, averaged over the steps: figure 5: at least 0.95; at most 0.02 lies on other steps; the first stage ends (other steps below 0.05 for good) before
-the second does (same step and pattern above 0.9 for good); and patterns are not told apart before steps are: the
-attention on the same step with another pattern rises, and begins to fall only after that on other steps has halved.
-Ours, written after the same review: of what training adds to the share of the query's pattern in the attention on the
-same step, less than half comes before the end of the first stage. Cost: one training of all seeds, about 4 s.
+Rules, on test prompts. Proposition 1: after training, at every step, at least 1 - epsilon = 0.9 of the attention lies
+on columns of the same step with the query's pattern, at alpha' = 0.8 and, at full scale, with fewer matching examples
+and 512 in all, as the proposition does not depend on alpha'; this was written after a review, which inferred from the
+numbers at 0.8 that it would fail. Figure 5, written before the run, averaged over the steps: at least 0.95; at most
+0.02 lies on other steps; the first stage ends (other steps below 0.05 for good) before the second does (same step and
+pattern above 0.9 for good); and patterns are not told apart before steps are: the attention on the same step with
+another pattern rises, and begins to fall only after that on other steps has halved. Ours, written after the same
+review: of what training adds to the share of the query's pattern in the attention on the same step, less than half
+comes before the end of the first stage. Cost: one training of all seeds, about 4 s.
 """
 
 from __future__ import annotations
@@ -159,6 +160,6 @@ ENTRY = Entry(
                       "the second must not begin before the first is half done."),)),
         Part("ours", "stages apart", "Patterns are told apart mostly after the first stage.", apart,
              replies={"holds": "The stages of the proof follow one another in measurements too.",
-                      "fails": "The stages of the proof bound what happens when; that patterns begin to be told apart in "
-                               "the first one contradicts no lemma.",
+                      "fails": "The stages of the proof bound what happens when; that patterns begin to be told apart "
+                               "in the first one contradicts no lemma.",
                       "inconclusive": "The rise is made about equally in both stages."})))

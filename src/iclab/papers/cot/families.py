@@ -63,7 +63,8 @@ def run(lab: Lab) -> Findings:
                     lines=[("ideal vote", votes[i])]) for i, name in enumerate(("CoT", "ICL"))]
     plot = curve_figure("cot.families", "Other models on chain prompts",
                         "Error against the number of test examples, at the default setting. Softmax is the model of "
-                        "figures 2 to 5; the others were trained with prompts of 20 examples and batches of 60.", panels,
+                        "figures 2 to 5; the others were trained with prompts of 20 examples and batches of 60.",
+                        panels,
                         "test examples", "error", log_x=True, within=UNIT)
     rows = [(NAMES[model], *(f"{value:.3f}" for part in values for value in part.mean(axis=0)))
             for model, values in by_model.items()]

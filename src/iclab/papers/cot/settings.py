@@ -40,8 +40,8 @@ SIZES = {
                        "rho": (0.2, 0.3, 0.4, 0.6, 0.8)}),
 }
 """`short` and `long` are the numbers of examples at which errors are measured, the second where many are needed, with
-`long_prompts` prompts; `faint` are small values of rho, with `faint_prompts`; `mass_fractions` are values of alpha' at which
-attention is measured besides the default 0.8; the default setting has
+`long_prompts` prompts; `faint` are small values of rho, with `faint_prompts`; `mass_fractions` are values of alpha'
+at which attention is measured besides the default 0.8; the default setting has
 `default_prompts`, because the vote has many ties, broken at random."""
 
 

@@ -115,8 +115,8 @@ ENTRY = Entry(
     "li2024selectors, proposition 1, corollary 1", run, sizes=SIZES,
     says="The attention that misses the examples with the query's pattern falls to the order of 1 / M, at a rate of "
          "O(1 / T), and stays there on new patterns.", parts=(
-        Part("theorem", "proposition 1, eq. 9", "The missing attention falls to its limit, at most of order 1 / M, at a "
-             "rate of O(1 / T).", concentrates, theory=("Proposition 1",), constant=CONSTANT,
+        Part("theorem", "proposition 1, eq. 9", "The missing attention falls to its limit, at most of order 1 / M, at "
+             "a rate of O(1 / T).", concentrates, theory=("Proposition 1",), constant=CONSTANT,
              replies={"holds": "As the equation says, with the constant 1 and C = 1, the largest limit it allows.",
                       "inconclusive": "The constant before 1 / M^C is open."}),
         Part("theorem", "corollary 1", "On any test data the missing attention is at most of order 1 / M.", everywhere,

@@ -198,7 +198,8 @@ def run(lab: Lab) -> Findings:
     law = fit_law(ITERATIONS, {axis: [ITERATIONS.order(run_at(axis, value), None) for value in values]
                                for axis, values in axes.items()}, counts, lab)
     powers = curve_figure("selectors.noise", "Iterations to a training loss of 0.2",
-                          f"Inside the premises, one setting varied at a time, m in proportion to M; dashed: {law.words}",
+                          "Inside the premises, one setting varied at a time, m in proportion to M; dashed: "
+                          f"{law.words}",
                           [law_panel(axis, axes[axis], {"softmax": counts[axis]}, law.line(axis))
                            for axis in LAW], "", "iterations", log_x=True, log_y=True)
     noisy = curve_figure("selectors.noise.test", "Error against the noise of the test prompts",
@@ -283,12 +284,12 @@ ENTRY = Entry(
                                    "compares patterns by coefficients whatever their sign.",
                       "inconclusive": "Models differ in what they make of coefficients of either sign.",
                       "tight": "As the abstract says, the condition is needed."}),
-        Part("ours", "spread coefficients", "If coefficients are spread over [lam*, 1], T ~ 1 / lam*.", two_sided(SPREAD),
-             replies={"holds": "With coefficients as they are drawn elsewhere, T has the exponent of equation 6.",
+        Part("ours", "spread coefficients", "If coefficients are spread over [lam*, 1], T ~ 1 / lam*.",
+             two_sided(SPREAD), replies={"holds": "With coefficients as they are drawn elsewhere, T has the exponent of equation 6.",
                       "inconclusive": "Seeds differ in how long the first plateau of the loss lasts.",
                       "fails": "Equation 6 knows only the least coefficient, T depends on all."}),
         Part("ours", "neurons", "At fixed M, T grows with the number of neurons.", grows_with_neurons,
-             replies={"holds": "Output weights of 1 / m make training slower the wider the model; equation 6 has m only "
-                               "through M.",
+             replies={"holds": "Output weights of 1 / m make training slower the wider the model; equation 6 has m "
+                               "only through M.",
                       "inconclusive": "Seeds differ in how long the first plateau of the loss lasts.",
                       "fails": "T does not follow m as the output weights of 1 / m suggest."})))
