@@ -66,7 +66,8 @@ def test_norms_are_in_order(models):
     assert verdicts(features.in_order(good))[:2] == ["holds", "holds"]
     small = {name: 0.1 * values / values.mean() for name, values in ends.least.items()}
     assert verdicts(features.in_order(good._replace(ends=ends._replace(largest=small)))) == ["holds"] * 4
-    assert verdicts(features.in_order(good._replace(ends=ends._replace(least=small, largest=ends.least)))) == ["fails"] * 4
+    bad = ends._replace(least=small, largest=ends.least)
+    assert verdicts(features.in_order(good._replace(ends=bad))) == ["fails"] * 4
 
 
 def test_neurons_read_labels(models):

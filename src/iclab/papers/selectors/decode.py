@@ -95,7 +95,8 @@ def run(lab: Lab) -> Findings:
         numbers=f"Label and feature part on average: {parts}. Inside the premises, split after W_V, the share is "
                 f"between {probed['theorem']['share after values'][:, -1].min():.2f} and "
                 f"{probed['theorem']['share after values'][:, -1].max():.2f} in single models. "
-                f"Input of the neurons that read the label and of the others, in units of xi: {end('theorem', 'input of lucky'):.1f} and "
+                "Input of the neurons that read the label and of the others, in units of xi: "
+                f"{end('theorem', 'input of lucky'):.1f} and "
                 f"{end('theorem', 'input of others'):.1f}. At our settings the feature part alone errs on "
                 f"{end('figure', 'error of features after values'):.2f} of the prompts if the split is after W_V, on "
                 f"{end('figure', 'error of features'):.2f} if before.",
