@@ -24,8 +24,8 @@ def panels(where: str, models: Sequence[Trained]) -> list[Panel]:
     steps = [0, *models[0].steps.tolist()]
     read = [Curve(f"{part} part, split {how}", along(models, f"{part}s{cut}")) for how, cut in SPLITS.items()
             for part in ("feature", "label")]
-    return [Panel(f"(a) norms of patterns, {where}", steps,
-                  [Curve(name, values) for name, values in pattern_norms(models).items()]),
+    norms = [Curve(name, values) for name, values in pattern_norms(models).items()]
+    return [Panel(f"(a) norms of patterns, {where}", steps, norms),
             Panel(f"(b) neurons before their ReLU, {where}", steps, read)]
 
 
