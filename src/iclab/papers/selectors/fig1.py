@@ -35,7 +35,7 @@ def run(lab: Lab) -> Findings:
     plot = curve_figure(
         "selectors.fig1", "Patterns in queries and keys, and what the neurons read, during training",
         "(a) mean norms of W_Q mu, W_K mu (relevant) and W_Q nu, W_K nu (irrelevant); (b) mean input of the neurons "
-        "that vote for the truth, split into what comes from features and from labels: after W_V, as the paper prints it, "
+        "that vote for the truth, split into what comes from features and from labels: after W_V, as printed, "
         "or before, where training has not mixed them.",
         [panel for where, trained in models.items() for panel in panels(where, trained)],
         "training step", "", share_y=False)
