@@ -61,13 +61,19 @@ def test_the_two_parts_are_the_whole(models):
 
 def test_norms_are_in_order(models):
     ends = features.ends(models)
-    good = features.Measured({}, ends)
-    assert all(values.min() > 3 for values in ends.least.values())
-    assert verdicts(features.in_order(good))[:2] == ["holds", "holds"]
-    small = {name: 0.1 * values / values.mean() for name, values in ends.least.items()}
-    assert verdicts(features.in_order(good._replace(ends=ends._replace(largest=small)))) == ["holds"] * 4
-    bad = ends._replace(least=small, largest=ends.least)
-    assert verdicts(features.in_order(good._replace(ends=bad))) == ["fails"] * 4
+    for name in ends.least:
+        assert (ends.least[name] > 2 * ends.largest[name]).all(), name
+    spread = 1 + 0.01 * np.arange(4)
+    large, small = {"query": 2 * ends.log_order * spread}, {"query": 0.3 * spread}
+    assert verdicts(features.in_order(features.Measured({}, features.Ends(large, small, ends.log_order)))) == [
+        "holds", "holds"]
+    assert verdicts(features.in_order(features.Measured({}, features.Ends(small, large, ends.log_order)))) == [
+        "fails", "fails"]
+    stays = {"theorem": {"query relevant": np.array([[1.0, 9.0]] * 4) * spread[:, None],
+                         "query irrelevant": np.array([[1.0, 1.2]] * 4) ** spread[:, None]}}
+    assert verdicts(features.irrelevant_stay(features.Measured(stays, ends))) == ["holds"]
+    stays["theorem"]["query irrelevant"] = stays["theorem"]["query relevant"]
+    assert verdicts(features.irrelevant_stay(features.Measured(stays, ends))) == ["fails"]
 
 
 def test_neurons_read_labels(models):
