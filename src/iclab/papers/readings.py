@@ -69,7 +69,7 @@ READINGS = (
     Reading("selectors", "figure 1", "No numbers are given for any setting.", "Ours have longer patterns and fewer "
             "neurons than the premises ask for; the figure is also drawn inside them.", "selectors.fig1"),
     Reading("selectors", "equation 6", "T has the root of M and not m; in the proof it is the root of m.",
-            "M is varied with m in proportion to M; T against m at fixed M is a part of its own.", "selectors.noise"),
+            "M is varied with m in proportion to M.", "selectors.noise"),
     Reading("selectors", "equation 10", "A neuron's input is split after W_V, which mixes features and labels.",
             "As printed; the split before W_V is judged beside it.", "selectors.decode"),
     Reading("cot", "equations 2 and 10", "Keys lack the position code in one place and have it in the other.",

@@ -85,9 +85,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
         Statement("selectors", "Lemma 1", subject, "fewer tasks cannot show every pattern with both labels",
                   (at_least("Lemma 1: number of training tasks", task_count(prompts), M1, "M1"),)),
         Statement("selectors", "Theorem 1", subject, "no error on the training tasks", trained, (ITERATIONS,),
-                  "T also grows with the number of neurons and falls with the length of the patterns, which equation 6 "
-                  "lacks (selectors.noise); its factor 1 / (C - 1 / alpha), whose C is open, and its eps_m are left "
-                  "out."),
+                  "In the proof the root of M is that of the number of neurons; the constant is fitted with m in "
+                  "proportion to M. The factor 1 / (C - 1 / alpha), whose C is open, and eps_m are left out."),
         Statement("selectors", "Theorem 2", subject, "no error with new patterns that are positive combinations of the "
                   "training ones", (*trained, *domain), (),
                   "Sufficient, not necessary: combinations with coefficient sum 0 are solved too (selectors.noise)."),
