@@ -240,8 +240,8 @@ ENTRY = Entry(
              does_not_outgrow("M"), theory=("Theorem 1",), measured=("number of iterations",), constant=CONSTANT,
              earlier=(Rule(two_sided("M"), TOO_STEEP),),
              replies={"holds": "The root of M is that of m in the proof, and m is taken in proportion to M.",
-                      "inconclusive": "The root of M is that of m in the proof; seeds differ in how long the first plateau "
-                                      "of the loss lasts, and wider ranges of M cost too much here.",
+                      "inconclusive": "Seeds differ in how long the first plateau of the loss lasts, and wider ranges "
+                                      "of M, with m in proportion, cost too much here.",
                       "fails": "The theorem needs m only of the order of M1^2 log N; in proportion to M it is larger "
                                "than necessary, and T is longer."}),
         Part("theorem", "theorem 1, T against tau", "T ~ (1 - eps_m - tau M1)^(-1/2) is enough.", slowed_at_most,
