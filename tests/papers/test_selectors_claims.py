@@ -132,13 +132,13 @@ def test_iterations_and_new_patterns():
 
     errs = {"theorem 1, error", "theorem 2", "theorem 2, shortest prompts"}
     assert failing_parts(counts | {"tau": spread * np.array([1.0, factor * 0.99])}, 0.0) - {
-        "tight: theorem 1, T"} == {"tight: coefficients >= 0"}
+        "theorem 1's bound on T"} == {"theorem 2's condition on coefficients"}
     assert failing_parts(counts, 0.5) == errs
     steep = {axis: values ** 3 for axis, values in counts.items()}
     assert failing_parts(steep, 0.5) == errs | {"theorem 1, T against lam*", "theorem 1, T against M",
                                                "theorem 1, T against tau", "spread coefficients"}
     flat = {axis: spread * np.ones(len(axes[axis])) for axis in counts}
-    assert failing_parts(flat, 0.5) == errs | {"tight: theorem 1, T"}
+    assert failing_parts(flat, 0.5) == errs | {"theorem 1's bound on T"}
     never = {axis: np.full_like(values, np.nan) for axis, values in counts.items()}
     assert {"theorem 1, T against lam*", "theorem 1, T against M", "theorem 1, T against tau"} <= failing_parts(
         never, 0.0)

@@ -98,13 +98,14 @@ def run(lab: Lab) -> Findings:
                         along(models, "missing"), {name: missing_on(models, test, lab) for name, test in tests.items()},
                         M)
     fitted = slopes(measured)
+    fall = (f" After T it falls on like t^{np.nanmean(fitted):.1f} (from {np.nanmin(fitted):.1f} to "
+            f"{np.nanmax(fitted):.1f} over seeds)." if np.isfinite(fitted).any() else "")
     return Findings(
         shown="Attention that does not go to the examples with the query's pattern.", measured=measured,
         numbers=f"Missing attention {measured.missing[:, 0].mean():.3f} before training, "
                 f"{measured.missing[:, -1].mean():.4f} after it (1 / M is {1 / M:.4f}); on tests " + ", ".join(
                     f"{name} {values.mean():.4f}" for name, values in measured.tested.items())
-                + f". After T it falls on like t^{np.nanmean(fitted):.1f} (from {np.nanmin(fitted):.1f} to "
-                  f"{np.nanmax(fitted):.1f} over seeds)." if np.isfinite(fitted).any() else ".",
+                + f".{fall}",
         specs={"proposition 1, eq. 9": [(models[0].run, prompts)],
                "corollary 1": [(models[0].run, new[name]) for name in POSITIVE]},
         settings={"prompts per test": PROMPTS})

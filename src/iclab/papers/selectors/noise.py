@@ -223,7 +223,7 @@ def run(lab: Lab) -> Findings:
                "theorem 1, error": [(trained, trained.prompts)],
                "theorem 2": [(trained, new[name]) for name in POSITIVE],
                "theorem 2, shortest prompts": [(trained, tests["shortest prompts"])],
-               "tight: theorem 1, T": specs["lam*"]})
+               "theorem 1's bound on T": specs["lam*"]})
 
 
 ENTRY = Entry(
@@ -268,11 +268,11 @@ ENTRY = Entry(
              replies={"fails": "The proof asks for one example with the query's pattern with high probability, and "
                                "2 / alpha' is their expected number's inverse only: the bound lacks a constant or a "
                                "logarithm."}),
-        Part("ours", "tight: theorem 1, T", "As many iterations are also needed.", as_much_is_needed, tight=True,
+        Part("ours", "theorem 1's bound on T", "As many iterations are also needed.", as_much_is_needed, tight=True,
              replies={"not tight": "The bound is a worst case, in tau above all.",
                       "inconclusive": "Seeds differ in how long the first plateau of the loss lasts.",
                       "tight": "Along every axis T grows as fast as the order."}),
-        Part("ours", "tight: coefficients >= 0", "New patterns need coefficients >= 0: those of coefficient sum 0 are "
+        Part("ours", "theorem 2's condition on coefficients", "New patterns need coefficients >= 0: those of coefficient sum 0 are "
              "not solved.", others_err, tight=True,
              replies={"not tight": "Remark 1 calls the conditions favourable; they are sufficient, and attention "
                                    "compares patterns by coefficients whatever their sign.",
