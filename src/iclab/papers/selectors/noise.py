@@ -272,8 +272,8 @@ ENTRY = Entry(
              replies={"not tight": "The bound is a worst case, in tau above all.",
                       "inconclusive": "Seeds differ in how long the first plateau of the loss lasts.",
                       "tight": "Along every axis T grows as fast as the order."}),
-        Part("ours", "theorem 2's condition on coefficients", "New patterns need coefficients >= 0: those of coefficient sum 0 are "
-             "not solved.", others_err, tight=True,
+        Part("ours", "theorem 2's condition on coefficients", "New patterns need coefficients >= 0: those of "
+             "coefficient sum 0 are not solved.", others_err, tight=True,
              replies={"not tight": "Remark 1 calls the conditions favourable; they are sufficient, and attention "
                                    "compares patterns by coefficients whatever their sign.",
                       "inconclusive": "Models differ in what they make of coefficients of either sign.",
