@@ -201,7 +201,7 @@ def test_the_law_at_small_rho():
 
 
 def test_the_text_for_settings_that_never_reach_the_target():
-    assert "at most 0.60 of the theorem's order" in needs.constant_of({"tau": np.array([[0.5, 0.6]])})
+    assert "in no seed more than 0.60 of the theorem's order" in needs.constant_of({"tau": np.array([[0.5, 0.6]])})
     assert "1 of 2 settings and seeds never reach" in needs.constant_of({"tau": np.array([[np.nan, 0.6]])})
 
 
