@@ -20,7 +20,8 @@ on lam*, M and tau. The present ones, and those on hinge losses, single tasks, t
 of sum 0, were written after a review and runs with search seeds, in which T went like lam*^-2.4 and M^0.7, and like
 lam*^-1 with spread coefficients. After first runs with base seeds 7 and 0 the trainings were made longer, as one of
 eight seeds had not trained in time, and the axes shorter, as they cost too much; a rule on T against m, at fixed M, was
-left out for the same reason. Cost: 40 trainings of 2,400 to 7,900 steps, about 12 s.
+left out for the same reason. A run with six seeds, too few for a share of 0.5, made them seven; the ratio of T with and
+without noise is measured on two, seed by seed, and has no such share. Cost: 46 trainings of 2,400 to 7,900 steps, about 12 s.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ SIZES = {
                                                        "lam* of spread coefficients": (0.5, 1.0)}),
     "quick": Size(seeds=2, steps=2_000, prompts=1_000, axes={
         "lam*": (0.85, 1.0), "M": (16, 20), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.7, 1.0)}),
-    "full": Size(seeds=6, steps=2_400, prompts=5_000, axes={
+    "full": Size(seeds=7, steps=2_400, prompts=5_000, axes={
         "lam*": (0.7, 1.0), "M": (16, 28), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.4, 1.0)}),
 }
 TARGET, ERROR_ALLOWED, HINGE_ALLOWED, NEEDED = 0.2, 0.01, 0.01, 0.05
@@ -121,8 +122,8 @@ def does_not_outgrow(axis: str) -> Checks:
 
 def slowed_at_most(measured: Measured) -> list[Check]:
     """Theorem 1: noise makes T longer by no more than the order's factor."""
-    return [reach(measured, "tau"), Check(f"T at tau = {measured.axes['tau'][-1]:g} over T without noise",
-                                          Mean(measured.slowdown), "<=", measured.factor)]
+    return [Check(f"T at tau = {measured.axes['tau'][-1]:g} over T without noise", Mean(measured.slowdown), "<=",
+                  measured.factor)]
 
 
 def as_much_is_needed(measured: Measured) -> list[Check]:
@@ -143,8 +144,8 @@ def two_sided(axis: str) -> Checks:
 
 def slowed_by_half(measured: Measured) -> list[Check]:
     """The first rule on noise: at least half of the order's factor."""
-    return [reach(measured, "tau"), Check(f"T at tau = {measured.axes['tau'][-1]:g} over T without noise",
-                                          Mean(measured.slowdown), ">=", measured.factor / 2)]
+    return [Check(f"T at tau = {measured.axes['tau'][-1]:g} over T without noise", Mean(measured.slowdown), ">=",
+                  measured.factor / 2)]
 
 
 def no_error(what: str, names: Sequence[str], hinge: float) -> Checks:
