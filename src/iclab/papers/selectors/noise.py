@@ -20,8 +20,8 @@ on lam*, M and tau. The present ones, and those on hinge losses, single tasks, t
 of sum 0, were written after a review and runs with search seeds, in which T went like lam*^-2.4 and M^0.7, and like
 lam*^-1 with spread coefficients. After first runs with base seeds 7 and 0 the trainings were made longer, as one of
 eight seeds had not trained in time, and the axes shorter, as they cost too much; a rule on T against m, at fixed M, was
-left out for the same reason. A run with six seeds, too few for a share of 0.5, made them seven; the ratio of T with and
-without noise is measured on two, seed by seed, and has no such share. Cost: 46 trainings of 2,400 to 7,900 steps, about 12 s.
+left out for the same reason. Six seeds, too few to show a share of 0.5, became seven; the ratio of T with and without
+noise is measured on two, seed by seed, and has no such share. Cost: 46 trainings of 2,400 to 7,900 steps, about 12 s.
 """
 
 from __future__ import annotations
