@@ -9,10 +9,12 @@ from every_entry import verdicts
 
 from iclab import train_many
 from iclab.core.spec import replace
+from iclab.lab.premises import premises_of
 from iclab.models import forward_batch
-from iclab.papers.selectors import decode, features, noise
-from iclab.papers.selectors.mechanism import along, inside, parts, pattern_norms
-from iclab.papers.selectors.settings import a_run
+from iclab.papers.selectors import attention, decode, features, noise
+from iclab.papers.selectors.mechanism import along, at_ends, inside, parts, pattern_norms
+from iclab.papers.selectors.patterns import new_patterns, single_tasks
+from iclab.papers.selectors.settings import CONSTANT, a_run
 
 SEEDS = [0, 1, 2, 3]
 
@@ -57,21 +59,97 @@ def test_the_two_parts_are_the_whole(models):
     np.testing.assert_array_equal(parts(run, params, silent)[1], 0.0)
 
 
-def test_noise_and_combinations():
+def test_norms_are_in_order(models):
+    ends = features.ends(models)
+    for name in ends.least:
+        assert (ends.least[name] > 2 * ends.largest[name]).all(), name
+    spread = 1 + 0.01 * np.arange(4)
+    large, small = {"query": 2 * ends.log_order * spread}, {"query": 0.3 * spread}
+    assert verdicts(features.in_order(features.Measured({}, features.Ends(large, small, ends.log_order)))) == [
+        "holds", "holds"]
+    assert verdicts(features.in_order(features.Measured({}, features.Ends(small, large, ends.log_order)))) == [
+        "fails", "fails"]
+    stays = {"theorem": {"query relevant": np.array([[1.0, 9.0]] * 4) * spread[:, None],
+                         "query irrelevant": np.array([[1.0, 1.2]] * 4) ** spread[:, None]}}
+    assert verdicts(features.irrelevant_stay(features.Measured(stays, ends))) == ["holds"]
+    stays["theorem"]["query irrelevant"] = stays["theorem"]["query relevant"]
+    assert verdicts(features.irrelevant_stay(features.Measured(stays, ends))) == ["fails"]
+
+
+def test_neurons_read_labels(models):
+    """Untrained models read them as often as features; one that mixes the halves has no small neurons."""
+    probed = at_ends(models)
+    assert {name: values[:, -1].tolist() for name, values in probed.items()}["share"] == pytest.approx(
+        along(models, "share")[:, -1].tolist(), abs=1e-3)
+    assert verdicts(decode.labels_are_read(probed)) == ["holds", "holds"]
+    before = {name: values[:, [0, 0]] for name, values in probed.items()}
+    assert verdicts(decode.labels_are_read(before))[1] == "fails"
+    seeds = np.arange(16)[:, None]
+    good = {"share after values": 0.8 + 0.01 * seeds / 16, "input of others": 2.0 + 0 * seeds,
+            "labels after values": 2.0 + 0 * seeds, "features after values": 1.0 + 0 * seeds}
+    assert verdicts(decode.lucky_decode(good)) == verdicts(decode.labels_larger(good)) == ["holds"]
+    assert verdicts(decode.others_stay_small({"input of others": np.full((64, 1), 2.0)})) == ["holds"]
+    bad = {"share after values": 0.05 + 0.01 * seeds / 16, "input of others": 80.0 + 0 * seeds,
+           "labels after values": 1.0 + 0 * seeds, "features after values": 2.0 + 0 * seeds}
+    for rule in (decode.lucky_decode, decode.others_stay_small, decode.labels_larger):
+        assert verdicts(rule(bad)) == ["fails"], rule.__name__
+
+
+def test_attention_concentrates(models):
+    missing = along(models, "missing")
+    losses = np.stack([model.loss for model in models])
+    M = 30
+    measured = attention.Measured(np.asarray(models[0].steps, float), losses, missing,
+                                  {"training tasks": missing[:, -1]}, M)
+    assert (missing[:, 0] > 0.5).all()
+    assert (missing[:, -1] < 0.1).all()
+    steps = np.array([100.0, 200.0, 400.0, 800.0])
+    fall = np.tile([0.6, 0.6, 0.3, 0.02, 0.01], (8, 1)) * (1 + 0.01 * np.arange(8)[:, None])
+    good = measured._replace(steps=steps, losses=np.tile([1.0, 0.1, 0.0, 0.0], (8, 1)), missing=fall,
+                             tested={"new": fall[:, -1]})
+    assert verdicts(attention.concentrates(good)) == ["holds", "holds"]
+    assert verdicts(attention.everywhere(good)) == ["holds"]
+    assert (attention.slopes(good) < -1).all()
+    stalled = good._replace(missing=np.maximum(fall, 0.55), tested={"new": np.maximum(fall, 0.55)[:, -1]})
+    assert verdicts(attention.concentrates(stalled)) == ["fails", "fails"]
+    assert verdicts(attention.everywhere(stalled)) == ["fails"]
+    untrained = good._replace(losses=np.ones((8, 4)))
+    assert verdicts(attention.concentrates(untrained))[1] == "inconclusive"
+
+
+def test_iterations_and_new_patterns():
     axes = noise.SIZES["full"].axes
-    counts = {axis: np.tile(np.array(axes[axis]) ** theory, (8, 1)) for axis, theory in noise.THEORY.items()}
-    counts["tau"] = np.tile([noise.noise_factor(tau, 6) for tau in axes["tau"]], (8, 1))
+    spread = 1 + 0.01 * np.arange(8)[:, None]
+    counts = {axis: spread * np.array(axes[axis], float) ** exponent for axis, exponent in noise.LAW.items()}
+    factor = noise.noise_factor(axes["tau"][-1], noise.M1)
+    counts["tau"] = spread * np.array([1.0, factor])
+    tests = (*single_tasks(), *new_patterns(), "shortest prompts")
 
-    def by_part(counts, error):
-        measured = noise.Measured(axes, counts, np.full((8, len(noise.tests())), error), 1000,
-                                  np.full((8, 2), error))
-        return [verdicts(part.checks(measured)) for part in noise.ENTRY.parts]
+    def failing_parts(counts, error):
+        measured = noise.Measured(axes, counts, {name: np.full(8, error) for name in tests},
+                                  {name: np.full(8, error) for name in tests}, 1000, np.full((8, 5), error))
+        return {part.place for part in noise.ENTRY.parts if "fails" in verdicts(part.checks(measured))}
 
-    assert {verdict for part in by_part(counts, 0.0) for verdict in part} == {"holds"}
-    law, *errors = by_part({axis: np.ones_like(values) for axis, values in counts.items()}, 0.5)
-    assert law.count("fails") == 3
-    assert errors == [["fails"], ["fails"]]
-    never = by_part({axis: np.full_like(values, np.nan) for axis, values in counts.items()}, 0.0)
-    assert never[0][0] == "fails"
+    errs = {"theorem 1, error", "theorem 2", "theorem 2, shortest prompts"}
+    assert failing_parts(counts | {"tau": spread * np.array([1.0, factor * 0.99])}, 0.0) - {
+        "theorem 1's bound on T"} == {"theorem 2's condition on coefficients"}
+    assert failing_parts(counts, 0.5) == errs
+    steep = {axis: values ** 3 for axis, values in counts.items()}
+    assert failing_parts(steep, 0.5) == errs | {"theorem 1, T against lam*", "theorem 1, T against M",
+                                               "theorem 1, T against tau", "spread coefficients"}
+    flat = {axis: spread * np.ones(len(axes[axis])) for axis in counts}
+    assert failing_parts(flat, 0.5) == errs | {"theorem 1's bound on T"}
+    never = {axis: np.full_like(values, np.nan) for axis, values in counts.items()}
+    assert {"theorem 1, T against lam*", "theorem 1, T against M", "spread coefficients"} <= failing_parts(never, 0.0)
+
+
+def test_the_runs_that_measure_iterations():
     assert noise.noise_factor(0.15, 6) == pytest.approx(10**0.5, rel=1e-3)
-    assert noise.axis_run("M", 40, 400).prompts.irrelevant_patterns == 36
+    wide = noise.axis_run("M", 32, 1_500)
+    assert (wide.prompts.irrelevant_patterns, wide.model.neurons, wide.training.steps) == (28, 1_920, 3_000)
+    for axis, values in noise.SIZES["full"].axes.items():
+        for value in values:
+            run = noise.axis_run(axis, value, 1_500)
+            unmet = premises_of("selectors", ("Theorem 1",), [(run, run.prompts)], constant=CONSTANT,
+                                measured=("number of iterations",))
+            assert [premise.name for premise in unmet if not premise.met] == [], (axis, value)

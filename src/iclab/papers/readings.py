@@ -63,12 +63,21 @@ READINGS = (
             "the proofs.", "As in equation 2."),
     Reading("selectors", "theorem 2 and remark 1", "New patterns combine the training-relevant ones in the theorem, "
             "the training-irrelevant ones in the remark.", "The theorem's reading.", "selectors.noise"),
-    Reading("selectors", "section 3.2", "beta is of order log log M1, which is 0.33 at M1 = 4.",
-            "beta = 1 for the theorems; the settings of the figure, beta = 3, are outside.", "selectors.features"),
+    Reading("selectors", "section 3.2", "beta is of order log log M1, which is 0.33 at M1 = 4; the sentence after "
+            "proposition 2 has log log M, which is 1.02 at M = 16.",
+            "beta = 1 for the theorems, with one constant for all parts.", "selectors.features"),
+    Reading("selectors", "figure 1", "No numbers are given for any setting.", "Ours have longer patterns and fewer "
+            "neurons than the premises ask for; the figure is also drawn inside them.", "selectors.fig1"),
+    Reading("selectors", "equation 6", "T has the root of M and not m; in the proof it is the root of m.",
+            "M is varied with m in proportion to M.", "selectors.noise"),
+    Reading("selectors", "equation 10", "A neuron's input is split after W_V, which mixes features and labels.",
+            "As printed; the split before W_V is judged beside it.", "selectors.decode"),
     Reading("cot", "equations 2 and 10", "Keys lack the position code in one place and have it in the other.",
             "Keys carry it: without it the steps of an example cannot be told apart."),
     Reading("cot", "equations 7 and 9", "Chain of thought is scored by the mean over its steps, direct prompting by "
             "its answer.", "Both are shown, and chain of thought's last step next to direct prompting.", "cot.fig2"),
+    Reading("cot", "section C.1", "Functions of different steps never agree on an output, which M patterns and "
+            "permutations do not allow, nor do the tasks of appendix E.", "The tasks of appendix E.", "cot.dynamics"),
     Reading("cot", "theorem 1", "The step size is below 1.", "It is 0.9 wherever the theorems are judged, with a batch "
             "of max{eps^-2, M} log M for epsilon = 0.1.", "cot.dynamics"),
     Reading("cot", "section 2.2", "Tests have no more examples than training prompts.",

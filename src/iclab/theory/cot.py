@@ -9,7 +9,18 @@ import numpy as np
 
 from iclab.prompts.transitions import Quality, exact_transitions, quality
 from iclab.theory.setting import algorithm
-from iclab.theory.statements import Condition, Constant, Law, Statement, at_most, below, by_law, is_so, order
+from iclab.theory.statements import (
+    Condition,
+    Constant,
+    Law,
+    Statement,
+    above,
+    at_most,
+    below,
+    by_law,
+    is_so,
+    order,
+)
 
 EXAMPLES_EXPONENT = -2.0
 """l_ts >= Omega((alpha' tau rho)^-2 log M), theorem 2; the same in tau_o, rho_o for ICL, theorem 3 (b)."""
@@ -112,18 +123,19 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     """Every theorem, proposition and condition of the paper; `accuracy` is the theorems' epsilon."""
     eps, M, K, subject = accuracy, run.prompts.patterns, run.prompts.reasoning_steps, "attention with chains"
     eta, alpha = float(run.training.learning_rate), float(run.prompts.matching_fraction)
-    without_alpha = M * K / (eta * eps)
     trained = (algorithm(run, "squared"), below("Theorem 1: step size eta", eta, 1.0),
-               below("Section 2.2: fraction alpha of matching examples", alpha, 1.0),
+               below("Section C.1: fraction alpha of matching examples", alpha, 1.0),
                by_law("Theorem 1 (i): length of training prompts", TRAINING_LENGTH, run, test, eps, constants),
                by_law("Theorem 1 (ii): number of iterations", ITERATIONS, run, test, eps, constants),
-               order("Theorem 1 (ii): number of iterations", ">=", run.training.steps, without_alpha,
-                     "M K / (eta eps)"),
+               order("Theorem 1 (ii): number of iterations", ">=", run.training.steps, sum(iteration_terms(run, eps)),
+                     "the same for epsilon"),
                order("Theorem 1 (iii): batch size", ">=", run.training.batch_size, max(eps**-2, M) * np.log(M),
                      "max{eps^-2, M} log M"))
-    tested = (is_so("Section 2: tests have as many steps as training", test.reasoning_steps == K),
-              *theorem2_conditions(run, test)[1:])
     test_quality, condition = quality_of(test), condition_one(test)
+    tested = (is_so("Section 2: tests have as many steps as training", test.reasoning_steps == K),
+              at_most("Section C.1: number of test patterns", test.patterns, M, "M"),
+              above("Section C.1, eq. 15: primacy rho of the examples' steps", test_quality.rho, 0.0),
+              *theorem2_conditions(run, test)[1:])
     enough = by_law("Theorem 2 (v): number of test examples", EXAMPLES["cot"], run, test, eps, constants)
     described = (f"tau {test_quality.tau:.3g}, rho {test_quality.rho:.3g}, tau_o {test_quality.tau_o:.3g}, "
                  f"rho_o {test_quality.rho_o:.3g}")

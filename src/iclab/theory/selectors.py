@@ -50,6 +50,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     tau, alpha, alpha_test = (float(prompts.noise_norm or 0.0), float(prompts.decisive_fraction),
                               float(test.decisive_fraction))
     beta, loglog = float(prompts.pattern_norm), float(np.log(np.log(M1))) if M1 > 1 else -np.inf
+    # The least eps_m that the number of neurons allows.
+    eps_m = float(M1 * np.sqrt(np.log(max(run.training.batch_size * run.training.steps, 2)) / run.model.neurons))
     mixtures = np.eye(M1) if test.pattern_mixtures is None else np.asarray(test.pattern_mixtures)
     setting = (is_so("Section 3.3: training tasks show every pattern equally often with either label",
                      balanced(prompts)),
@@ -70,6 +72,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                order("Theorem 1: length of training prompts", ">=", prompts.prompt_length, 2 * np.log(M) / alpha,
                      "2 log M / alpha"),
                order("Theorem 1: noise", "<=", tau, 1 / M1, "1 / M1"),
+               below("Theorem 1, eq. 6: eps_m + tau M1", eps_m + tau * M1, 1.0),
                by_law("Theorem 1: number of iterations", ITERATIONS, run, test, accuracy, constants))
     domain: tuple[Condition, ...] = (
         at_least("Theorem 2: least coefficient of a new pattern", float(mixtures.min()), 0.0),
@@ -82,17 +85,18 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
         Statement("selectors", "Lemma 1", subject, "fewer tasks cannot show every pattern with both labels",
                   (at_least("Lemma 1: number of training tasks", task_count(prompts), M1, "M1"),)),
         Statement("selectors", "Theorem 1", subject, "no error on the training tasks", trained, (ITERATIONS,),
-                  "selectors.noise measures T with patterns longer and neurons fewer than the theorem asks for. The "
-                  "factor 1 / (C - 1 / alpha), whose C is open, and the eps_m in T are left out."),
+                  "In the proof the root of M is that of the number of neurons; the constant is fitted with m in "
+                  "proportion to M. The factor 1 / (C - 1 / alpha), whose C is open, and eps_m are left out."),
         Statement("selectors", "Theorem 2", subject, "no error with new patterns that are positive combinations of the "
                   "training ones", (*trained, *domain), (),
                   "Sufficient, not necessary: combinations with coefficient sum 0 are solved too (selectors.noise)."),
         Statement("selectors", "Proposition 1", subject, "queries and keys of relevant patterns grow to order "
                   f"{np.sqrt(np.log(M)):.3g} [sqrt(log M)], those of irrelevant ones stay of order 1; attention on the "
-                  "query's pattern goes to 1 as 1/T", trained, (), "Measured by selectors.features."),
+                  "query's pattern goes to 1 as 1/T", trained, (),
+                  "Measured by selectors.features and selectors.attention."),
         Statement("selectors", "Proposition 2", subject, "in a constant share of the neurons the label part exceeds "
                   "the feature part; the others stay small", trained, (), "Measured by selectors.decode."),
         Statement("selectors", "Corollary 1", subject, "attention on examples with the query's pattern is at least "
                   f"1 - c * {1 / M:.3g} [1 / M], out of domain too", (*trained, *domain), (),
-                  "Measured by icl.attention."),
+                  "Measured by selectors.attention."),
     ]

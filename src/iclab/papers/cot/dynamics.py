@@ -1,26 +1,30 @@
 """Claim `cot.dynamics`: attention concentrates on columns of the same step and pattern, in two stages (figure 5).
 
-Rules, written before the run, on test prompts, averaged over the steps of the chain of thought. Proposition 1: after
-training, at least 1 - epsilon = 0.9 of the attention lies on columns of the same step with the query's pattern.
-Figure 5: at least 0.95; at most 0.02 lies on other steps; the first stage ends (other steps below 0.05 for good) before
-the second does (same step and pattern above 0.9 for good); and patterns are not told apart before steps are: the
-attention on the same step with another pattern rises, and begins to fall only after that on other steps has halved.
-Cost: one training of all seeds, about 3 s.
+Rules, on test prompts. Proposition 1: after training, at every step, at least 1 - epsilon = 0.9 of the attention lies
+on columns of the same step with the query's pattern, at alpha' = 0.8 and, at full scale, with fewer matching examples
+and 512 in all, as the proposition does not depend on alpha'; this was written after a review, which inferred from the
+numbers at 0.8 that it would fail. Figure 5, written before the run, averaged over the steps: at least 0.95; at most
+0.02 lies on other steps; the first stage ends (other steps below 0.05 for good) before the second does (same step and
+pattern above 0.9 for good); and patterns are not told apart before steps are: the attention on the same step with
+another pattern rises, and begins to fall only after that on other steps has halved. Ours, written after the same
+review: of what training adds to the share of the query's pattern in the attention on the same step, less than half
+comes before the end of the first stage. Cost: one training of all seeds, about 4 s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from iclab.lab.claims import Check
+from iclab.lab.claims import Check, worst
 from iclab.lab.entries import Entry, Findings, Part, Rule, Table
 from iclab.lab.estimates import Mean
 from iclab.lab.laboratory import Lab
-from iclab.papers.cot.mechanism import EXAMPLES, along
-from iclab.papers.cot.settings import EPSILON, SIZES, a_run, default_test
+from iclab.papers.cot.mechanism import EXAMPLES, along, gathered_at
+from iclab.papers.cot.settings import EPSILON, LONG, SIZES, a_run, default_test
 from iclab.papers.cot.trained import models
 from iclab.probes import UNIT
 from iclab.probes.scaling import first_below
@@ -29,6 +33,8 @@ from iclab.training import Trained
 AROUND_1, ELSEWHERE = 0.95, 0.02
 ENDS = (0.05, 0.9)
 """Mass on other steps at which the first stage ends, mass on the same step and pattern at which the second does."""
+USUAL = 0.8
+"""alpha' of the default test."""
 
 
 class Stages(NamedTuple):
@@ -42,6 +48,8 @@ class Stages(NamedTuple):
     """When the mass on other steps falls to half of what uniform attention gives, (K - 1) / K."""
     turned: Float[np.ndarray, " seeds"]
     """When the mass on the same step with another pattern begins to fall: its largest value."""
+    early: Float[np.ndarray, " seeds"]
+    """Of the rise of the pattern's share in the mass on the same step, the part made in the first stage."""
 
 
 class Measured(NamedTuple):
@@ -49,6 +57,8 @@ class Measured(NamedTuple):
 
     masses: Float[np.ndarray, "seeds 4"]
     ends: Stages
+    by_fraction: Mapping[float, Float[np.ndarray, "seeds steps"]]
+    """Attention on the same step and pattern at every step, by alpha'."""
 
 
 def stages(trained: list[Trained]) -> Stages:
@@ -59,11 +69,21 @@ def stages(trained: list[Trained]) -> Stages:
     overlap = np.array([np.interp(end, steps, rows[:, 0]) for end, rows in zip(first, masses, strict=True)])
     K = a_run(1).prompts.reasoning_steps
     halved = np.array([first_below(steps, rows[:, 2] + rows[:, 3], (K - 1) / K / 2) for rows in masses])
-    return Stages(first, second, overlap, halved, np.asarray(steps, float)[masses[:, :, 1].argmax(axis=1)])
+    share = masses[:, :, 0] / (masses[:, :, 0] + masses[:, :, 1])
+    then = np.array([np.interp(end, steps, row) for end, row in zip(first, share, strict=True)])
+    early = (then - share[:, 0]) / (share[:, -1] - share[:, 0])
+    return Stages(first, second, overlap, halved, np.asarray(steps, float)[masses[:, :, 1].argmax(axis=1)], early)
+
+
+def gathered_everywhere(measured: Measured) -> list[Check]:
+    """Proposition 1: by alpha', the step with the least attention on the same step and pattern."""
+    return [worst(f"attention on the same step and pattern, alpha' = {fraction:g}, {{}}",
+                  [(f"step {k}", Mean(values, UNIT)) for k, values in enumerate(by_step.T, 1)], ">=", 1 - EPSILON)
+            for fraction, by_step in measured.by_fraction.items()]
 
 
 def gathered(measured: Measured, least: float = 1 - EPSILON) -> list[Check]:
-    """Proposition 1."""
+    """Proposition 1, its earlier rules: the mean over the steps at alpha' = 0.8."""
     return [Check("attention on the same step and pattern", Mean(measured.masses[:, 0], UNIT), ">=", least)]
 
 
@@ -82,24 +102,40 @@ def in_two_stages(measured: Measured) -> list[Check]:
                   Mean(measured.ends.halved / measured.ends.turned), "<=", 1.0)]
 
 
+def apart(measured: Measured) -> list[Check]:
+    """Ours: patterns are told apart mostly in the second stage."""
+    return [Check("part of the rise of the pattern's share made in the first stage", Mean(measured.ends.early), "<",
+                  0.5)]
+
+
 def run(lab: Lab) -> Findings:
     """Train and look at the records."""
     trained = models(lab)
+    fractions = SIZES[lab.scale].mass_fractions
     ends, masses = stages(trained), along(trained)
     by_step = np.stack([along(trained, k)[:, -1] for k in range(a_run(1).prompts.reasoning_steps)], axis=1)
+    by_fraction = {fraction: lab.remember(gathered_at, trained, fraction, max(LONG)) for fraction in fractions} | {
+        USUAL: by_step[:, :, 0]}
     rows = [(f"step {k}", *(f"{value:.4f}" for value in values)) for k, values in enumerate(by_step.mean(axis=0), 1)]
     return Findings(
-        shown="Attention at the end of training; figure 5 shows the curves.", measured=Measured(masses[:, -1], ends),
+        shown="Attention at the end of training; figure 5 shows the curves.",
+        measured=Measured(masses[:, -1], ends, by_fraction),
         numbers=f"The mass on other steps has halved at step {ends.halved.mean():.0f}; that on the same step with "
                 f"another pattern begins to fall at step {ends.turned.mean():.0f}. "
                 f"The first stage ends at step {ends.first.mean():.0f}, the second at {ends.second.mean():.0f}. When "
                 "the first ends, the mass on the same step and pattern has risen from "
                 f"{masses[:, 0, 0].mean():.2f} at the first record to {ends.overlap.mean():.2f}; at the end of "
-                f"training it is {masses[:, -1, 0].mean():.3f}.",
+                f"training it is {masses[:, -1, 0].mean():.3f}. By alpha', steps 1 to {by_step.shape[1]}: " + "; ".join(
+                    f"{fraction:g}: " + ", ".join(f"{value:.3f}" for value in values.mean(axis=0))
+                    for fraction, values in by_fraction.items())
+                + f". Of the rise of the pattern's share in the mass on the same step, {ends.early.mean():.2f} is made "
+                  "in the first stage.",
         tables=[Table("cot.dynamics", "Attention at the end of training, by step of the chain of thought",
                       ("", "same step, same pattern", "same step, other", "other step, same", "other step, other"),
                       rows)],
-        specs=[(trained[0].run, default_test(prompt_length=EXAMPLES))])
+        specs=[(trained[0].run, default_test(prompt_length=EXAMPLES)),
+               *((trained[0].run, default_test(matching_fraction=fraction, prompt_length=max(LONG)))
+                 for fraction in fractions)])
 
 
 ENTRY = Entry(
@@ -107,10 +143,23 @@ ENTRY = Entry(
     says="Attention on other steps vanishes first; then that on columns of the same step and pattern tends to 1.",
     sizes=SIZES, parts=(
         Part("theorem", "proposition 1", "At least 1 - epsilon of the attention lies on examples of the same step and "
-             "pattern.", gathered, theory=("Proposition 1",), accuracy=EPSILON, constant=1.0,
+             "pattern, at every step.", gathered_everywhere, theory=("Proposition 1",), accuracy=EPSILON, constant=1.0,
              earlier=(Rule(lambda measured: gathered(measured, AROUND_1), "An epsilon of 0.05 asks for a batch of "
-                           "1,200; the batch of 300 supports 0.1."),)),
+                           "1,200; the batch of 300 supports 0.1."),
+                      Rule(gathered, "It averaged over the steps, at the largest alpha' alone.")),
+             replies={"fails": "A matching column outweighs another one by a factor that training fixes, so that fewer "
+                               "matching examples leave more to the others; the step to equation 72 drops alpha'. "
+                               "The constant in the bound on T is open, and a larger one means longer training.",
+                      "holds": "As the proposition says, at every step.",
+                      "inconclusive": "One of the steps is too near 1 - epsilon."}),
         Part("figure", "figure 5", "Attention on other steps falls to 0 in the first stage; that on the same step and "
-             "pattern rises to 1 in the second.", in_two_stages, earlier=(
+             "pattern rises to 1 in the second.", in_two_stages,
+             replies={"holds": "The order of the two stages is that of the figure.",
+                      "fails": "The figure's step size, batch and prompt lengths are not in the paper."}, earlier=(
                  Rule(ends_in_order, "The ends of the stages are in this order even if both proceed side by side; now "
-                      "the second must not begin before the first is half done."),))))
+                      "the second must not begin before the first is half done."),)),
+        Part("ours", "stages apart", "Patterns are told apart mostly after the first stage.", apart,
+             replies={"holds": "The stages of the proof follow one another in measurements too.",
+                      "fails": "The stages of the proof bound what happens when; that patterns begin to be told apart "
+                               "in the first one contradicts no lemma.",
+                      "inconclusive": "The rise is made about equally in both stages."})))

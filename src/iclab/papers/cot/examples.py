@@ -51,8 +51,10 @@ ENTRY = Entry(
     "cot.examples", "Examples that a chain of thought needs", "li2024cot, theorem 2, figure 2", run,
     says="The number of examples that a chain of thought needs falls with alpha', tau and rho.", sizes=SIZES, parts=(
         *parts("theorem 2", "(alpha' tau rho)^-2", "figure 2", "alpha', tau or rho"),
-        Part("ours", "the ideal vote", "A chain of thought errs as often as a majority vote over matching examples.",
-             like_the_vote)),
+        Part("ours", "the ideal vote", "At the default setting a chain of thought errs as often as a majority vote "
+             "over matching examples.", like_the_vote, replies={
+                 "holds": "That is what the proof makes of the model: a vote over matching examples.",
+                 "inconclusive": "The vote has many ties, and the noise of its tests is as large as the margin."})),
     notes=(Note("2026-11-18", "At fixed tau a small rho also makes the weak step right less often, at most "
                 "1 / (2 - rho), which makes the law in rho steeper than a square until rho is small."),
            Note("2026-11-18", "Small rho: with rho 0.05 and 16,384 examples four models erred in 18 % of steps when "

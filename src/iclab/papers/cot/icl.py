@@ -70,7 +70,8 @@ ENTRY = Entry(
     says="The number of examples that in-context learning needs falls with alpha', tau_o and rho_o.", sizes=SIZES,
     parts=(*parts("theorem 3 (b)", "(alpha' tau_o rho_o)^-2", "figure 3", "alpha', tau_o or rho_o"),
            Part("ours", "what training adds", "Where few examples match, the untrained model errs much more often.",
-                training_helps)),
+                training_helps, replies={
+                    "holds": "Training is what makes the model select examples with the query's pattern."})),
     notes=(Note("2026-11-18", "Where most examples match, the majority of all examples is nearly that of the matching "
                 "ones, and the error says little about training. Varying tau_o through tau also changes rho_o, which "
                 "steepens the law in tau_o."),))

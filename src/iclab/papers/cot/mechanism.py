@@ -46,6 +46,15 @@ def test_batch(patterns: int, steps: int) -> tuple[Any, Any]:
         return pool.submit(draw).result()
 
 
+def gathered_at(models: Sequence[Trained], fraction: float, examples: int) -> Float[np.ndarray, "models steps"]:
+    """Attention of trained models on columns of the same step and pattern, at this alpha' and number of examples."""
+    first = models[0].run
+    test = default_test(first.prompts, matching_fraction=fraction, prompt_length=examples)
+    prompts, vectors = test.sample(SEED, PROMPTS), test.pattern_vectors()
+    look = jax.jit(lambda params: masses(first.model, params, prompts, vectors)[:, 0])
+    return np.stack([np.asarray(look(trained.params)) for trained in models])
+
+
 def along(models: Sequence[Trained], step: int | None = None) -> Float[np.ndarray, "seeds records 4"]:
     """Recorded attention by kind of column, at one step or averaged over all."""
     recorded = np.stack([trained.probes["mass"] for trained in models if trained.probes is not None])

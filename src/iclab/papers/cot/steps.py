@@ -53,4 +53,5 @@ def run(lab: Lab) -> Findings:
 ENTRY = Entry("cot.steps", "Longer chains", "ours", run, kind="figure", sizes=SIZES,
               says="Theorem 1 has K^3 in its bound on the iterations; theorem 2 has no K in its bound on the examples.",
               notes=(Note("2026-11-18", "Where the whole chain leads back to the query, in-context learning errs more "
-                          "often than the vote: training never shows such an answer (cot.condition1)."),))
+                          "often than the vote; training never shows such an answer, which may be why "
+                          "(cot.condition1)."),))

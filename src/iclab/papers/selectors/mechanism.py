@@ -43,12 +43,24 @@ def inside(setup: Setup, params: Any) -> dict[str, Array]:
     late_features, late_labels = parts(setup, params, batch, after_values=True)
     voting = setup.model.second_layer() * batch.label[:, None] > 0
     share = jnp.where(voting, labels > features, False).sum() / voting.sum()
+    # A neuron is lucky if its label part exceeds its feature part in most of the prompts for whose truth it votes.
+    lucky = jnp.where(voting, late_labels > late_features, False).sum(axis=0) > voting.sum(axis=0) / 2
+    inputs = jnp.abs(late_features + late_labels).mean(axis=0) * jnp.sqrt(float(params.W_O.shape[0]))
+    attention = forward_batch(setup.model, params, batch)[1].scores[:, 0]
+    same = batch.truth.pattern[:, :-1] == batch.truth.pattern[:, -1:]
     return mean_norms | {
         "features": jnp.where(voting, features, 0.0).sum() / voting.sum(),
         "labels": jnp.where(voting, labels, 0.0).sum() / voting.sum(), "share": share,
         "error of features": _error(setup, features, batch), "error of labels": _error(setup, labels, batch),
         "share after values": jnp.where(voting, late_labels > late_features, False).sum() / voting.sum(),
-        "error of features after values": _error(setup, late_features, batch)}
+        "features after values": jnp.where(voting, late_features, 0.0).sum() / voting.sum(),
+        "labels after values": jnp.where(voting, late_labels, 0.0).sum() / voting.sum(),
+        "error of features after values": _error(setup, late_features, batch),
+        "error of labels after values": _error(setup, late_labels, batch),
+        # In units of the standard deviation xi of the entries of W_O at the start.
+        "input of lucky": jnp.where(lucky, inputs, 0.0).sum() / jnp.maximum(lucky.sum(), 1),
+        "input of others": jnp.where(lucky, 0.0, inputs).sum() / jnp.maximum((~lucky).sum(), 1),
+        "missing": 1 - jnp.where(same, attention[:, :same.shape[1]], 0.0).sum(axis=1).mean()}
 
 
 def parts(setup: Setup, params: Any, batch: Prompt, after_values: bool = False
@@ -76,6 +88,13 @@ def along(models: Sequence[Trained], name: str) -> Float[np.ndarray, "seeds reco
     """The probe's values before training and at every record."""
     return np.stack([np.concatenate([[probed(inside, m.run, begin(m.run).params)[name]], (m.probes or {})[name]])
                      for m in models])
+
+
+def at_ends(models: Sequence[Trained]) -> dict[str, Float[np.ndarray, "models 2"]]:
+    """The probe's values before and after training, of models that need not have been probed."""
+    both = [[probed(inside, model.run, params) for params in (begin(model.run).params, model.params)]
+            for model in models]
+    return {name: np.array([[float(values[name]) for values in ends] for ends in both]) for name in both[0][0]}
 
 
 def pattern_norms(models: Sequence[Trained]) -> Records:

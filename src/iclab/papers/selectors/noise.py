@@ -1,13 +1,27 @@
-"""Claim `selectors.noise`: iterations against lam*, tau and sqrt(M), error against noise and on new patterns.
+"""Claim `selectors.noise`: iterations against lam*, M and tau; no error on training tasks and on new patterns.
 
-Rules, written before the run. T is the first step at which the training loss, averaged over 10 steps, is at most 0.2.
-Theorem 1, the law of T: most seeds reach that loss in every run; the exponents lie within 0.35 of the theorem's lam*^-1
-and M^(1/2) (every coefficient equal to lam*; M1 = 4, so that M >= M1^2); T at tau = 0.15 divided by T at 0 is at least
-half the theorem's factor, (1 - 0.15 M1)^(-1/2) = 3.2; this is measured with beta 3 and 100 neurons, as trainings inside
-the premises take too long for five points per axis. Theorem 1, the error, inside its premises: at most 0.01 on fresh
-prompts of the training tasks. Theorem 2: the same with new patterns that are positive combinations of the training
-ones. Not judged: the settings of the figure, and new patterns of coefficient sum 0. Cost: 96 short trainings and those
-of `selectors.features`, about 5 s.
+T is the first step at which the training loss, averaged over 10 steps, is at most 0.2, inside the premises (M1 = 4),
+with one setting varied at a time. Theorem 1 gives T of the order of sqrt(M) / (lam* eta) (1 - eps_m - tau M1)^(-1/2)
+(C - 1 / alpha)^-1, after which there is no error, so T may fall behind the order but not outgrow it. Rules: most seeds
+reach the loss in every run; the exponent of lam* is at least -1.35, with all coefficients equal to lam*, the hardest
+case with that minimum; that of M is at most 0.85, with m in proportion to M, as in the proof, where sqrt(M) is the root
+of m (eqs. 51 to 53); T with tau = 0.12 over T without noise is at most the order's factor, with eps_m = 0, which makes
+it least. Whether as much is needed: the exponents are at most -0.65 and at least 0.15, the ratio at least the factor.
+Ours: the exponent of lam* is at least -1.35 if coefficients are spread over [lam*, 1]. Not varied: eta (the flow is the
+same), C and alpha, as C is open.
+
+Theorem 1, the error: at most 0.01 on each training task, and the mean hinge loss at most 0.01. Theorem 2: at most 0.01
+with new patterns, positive combinations of the training ones, and the hinge loss at most 1 / M1 (eq. 71); the same in
+prompts of 2 / alpha' examples, which the theorem takes without a constant. Whether coefficients must be positive:
+combinations of coefficient sum 0 err on at least 0.05.
+
+History. The first rule of T was two-sided, with beta 3, 100 neurons and M < M1^2, outside the premises: there it failed
+on lam*, M and tau. The present ones, and those on hinge losses, single tasks, two pairs, short prompts and combinations
+of sum 0, were written after a review and runs with search seeds, in which T went like lam*^-2.4 and M^0.7, and like
+lam*^-1 with spread coefficients. After first runs with base seeds 7 and 0 the trainings were made longer, as one of
+eight seeds had not trained in time, and the axes shorter, as they cost too much; a rule on T against m, at fixed M, was
+left out for the same reason. Six seeds, too few to show a share of 0.5, became seven; the ratio of T with and without
+noise is measured on two, seed by seed, and has no such share. Cost: 46 trainings of 2,400 to 7,900 steps, about 12 s.
 """
 
 from __future__ import annotations
@@ -19,54 +33,65 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.figures.plots import Curve, Panel, curve_figure
-from iclab.lab.claims import Check, between
-from iclab.lab.entries import Entry, Findings, Part, Rule, Size, Table
+from iclab.lab.claims import Check, between, worst
+from iclab.lab.entries import Checks, Entry, Findings, Part, Rule, Size, Table
 from iclab.lab.estimates import Mean, Power, Rate, power
 from iclab.lab.laboratory import Lab
 from iclab.lab.powers import HEADER, TOLERANCE, Counts, all_reach, counted, fit_law, in_words, law_panel, power_row
-from iclab.papers.selectors.settings import CONSTANT, OUTSIDE, a_run, theorem_prompts, training_prompts
+from iclab.papers.selectors.patterns import POSITIVE, new_patterns, shortest, single_tasks
+from iclab.papers.selectors.settings import CONSTANT, OUTSIDE, law_run, training_prompts
 from iclab.papers.selectors.trained import theorem_models, trained_models
 from iclab.probes import UNIT, information_floor
 from iclab.probes.scaling import iterations_to
-from iclab.prompts.patterns import Matrix
-from iclab.theory.selectors import EXPONENTS as THEORY
-from iclab.theory.selectors import ITERATIONS, noise_factor
+from iclab.theory.selectors import EXPONENTS, ITERATIONS, noise_factor
 from iclab.training import Run, Trained
 
 SIZES = {
-    "tiny": Size(seeds=2, steps=50, prompts=500, axes={"lam*": (0.7, 1.0), "tau": (0.0, 0.15)}),
-    "quick": Size(seeds=8, steps=400, prompts=1_000, axes={"lam*": (0.7, 0.85, 1.0), "tau": (0.0, 0.15)}),
-    "full": Size(seeds=8, steps=400, prompts=5_000, axes={
-        "lam*": (0.5, 0.6, 0.7, 0.85, 1.0), "tau": (0.0, 0.15), "M": (16, 20, 25, 32, 40)}),
+    "tiny": Size(seeds=2, steps=40, prompts=500, axes={"lam*": (0.85, 1.0), "M": (16, 20), "tau": (0.0, 0.12),
+                                                       "lam* of spread coefficients": (0.5, 1.0)}),
+    "quick": Size(seeds=2, steps=2_000, prompts=1_000, axes={
+        "lam*": (0.85, 1.0), "M": (16, 20), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.7, 1.0)}),
+    "full": Size(seeds=7, steps=2_400, prompts=5_000, axes={
+        "lam*": (0.7, 1.0), "M": (16, 28), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.4, 1.0)}),
 }
-TARGET, ERROR_ALLOWED, M1 = 0.2, 0.01, 6
+TARGET, ERROR_ALLOWED, HINGE_ALLOWED, NEEDED = 0.2, 0.01, 0.01, 0.05
+M1 = 4
 NOISE = (0.0, 0.5, 1.0, 2.0, 3.0)
-"""tau of the test prompts; beta is 3."""
-R = float(np.sqrt(0.5))
-POSITIVE: Matrix = ((R, R, 0.0, 0.0, 0.0, 0.0), (0.0, 0.0, R, R, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, R, R))
-FOUR_TO_THREE: Matrix = ((R, R, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0))
-MIXED: Matrix = ((R, -R, 0.0, 0.0, 0.0, 0.0), (0.0, 0.0, R, -R, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, R, -R))
+"""tau of the test prompts in the figure; beta is 3."""
+SPREAD = "lam* of spread coefficients"
+LAW = {"lam*": EXPONENTS["lam*"], "M": EXPONENTS["M"], SPREAD: EXPONENTS["lam*"]}
+"""Exponents of the theorem's order along every axis but tau."""
+LONGER = {"lam*": -2.6, SPREAD: -1.3, "M": 1.0}
+"""How the steps of training grow along an axis, so that all reach the target."""
+USUAL = {"lam*": 1.0, SPREAD: 1.0, "M": 16}
+TOO_STEEP = "It asked for as much as the order as well, which the theorem does not say is needed."
 
 
 class Measured(NamedTuple):
-    """Iterations along every axis, and errors by test."""
+    """Iterations along every axis, and errors and hinge losses by test."""
 
     axes: Mapping[str, Sequence[float]]
     counts: Mapping[str, Counts]
-    errors: Float[np.ndarray, "seeds tests"]
+    errors: Mapping[str, Float[np.ndarray, " seeds"]]
+    hinges: Mapping[str, Float[np.ndarray, " seeds"]]
     prompts: int
-    inside: Float[np.ndarray, "seeds 2"]
-    """Errors inside the premises: on the training tasks, and with positive combinations."""
+    figure: Float[np.ndarray, "seeds noises"]
+    """Errors at our settings for the figure, by the noise of the test."""
 
     @property
     def exponents(self) -> dict[str, Power]:
-        """Of T, each along its axis: they have different numbers of relevant patterns."""
-        return {axis: power(self.axes[axis], self.counts[axis]) for axis in THEORY if axis in self.counts}
+        """Of T along every axis but tau."""
+        return {axis: power(self.axes[axis], self.counts[axis]) for axis in LAW}
 
     @property
     def slowdown(self) -> Float[np.ndarray, " seeds"]:
         """T with the most noise over T without."""
         return self.counts["tau"][:, -1] / self.counts["tau"][:, 0]
+
+    @property
+    def factor(self) -> float:
+        """By how much the theorem's order grows with the most noise, were eps_m 0."""
+        return noise_factor(self.axes["tau"][-1], M1)
 
 
 def iterations(trained: Trained, test: Any = None, seed: int = 0) -> float:
@@ -75,95 +100,187 @@ def iterations(trained: Trained, test: Any = None, seed: int = 0) -> float:
 
 
 def axis_run(axis: str, value: float, steps: int) -> Run:
-    """The base run with one setting changed."""
+    """The base run with one setting changed, trained for longer where T is larger."""
     changes: dict[str, dict[str, Any]] = {
-        "lam*": {"coefficient_low": value, "coefficient_high": value}, "tau": {"noise_norm": value},
-        "M": {"relevant_patterns": 4, "irrelevant_patterns": int(value) - 4, "dimension": int(value)}}
-    # Small coefficients take longer.
-    return a_run(2 * steps if axis == "lam*" and value < 0.7 else steps, **changes[axis])
+        "lam*": {"coefficient_low": value, "coefficient_high": value}, SPREAD: {"coefficient_low": value},
+        "M": {"patterns": int(value)}, "tau": {"noise_norm": value or None}}
+    longer = (value / USUAL[axis]) ** LONGER[axis] if axis in LONGER else 1.0
+    return law_run(10 * round(steps * longer / 10), **changes[axis])
 
 
-def tests() -> list[Any]:
-    """Noisier prompts of the training tasks, positive combinations, combinations with coefficient sum 0."""
-    return [*(training_prompts(noise_norm=noise) for noise in NOISE),
-            *(training_prompts(pattern_mixtures=rows, tasks="all") for rows in (POSITIVE, MIXED))]
+def reach(measured: Measured, *axes: str) -> Check:
+    """Most seeds reach the loss."""
+    return all_reach(f"loss falls to {TARGET}", [measured.counts[axis] for axis in axes])
 
 
-def law_of_iterations(measured: Measured) -> list[Check]:
-    """Theorem 1: T as a power of lam* and M, and with noise."""
-    tau = measured.axes["tau"][-1]
-    factor = noise_factor(tau, M1)
-    return [all_reach(f"loss falls to {TARGET}", measured.counts.values()),
-            *(check for axis, exponent in measured.exponents.items() for check in between(
-                f"exponent of {axis} (theorem {THEORY[axis]:g})", exponent, THEORY[axis] - TOLERANCE,
-                THEORY[axis] + TOLERANCE)),
-            Check(f"T at tau = {tau:g} over T without noise (theorem {factor:.1f})", Mean(measured.slowdown), ">=",
-                  factor / 2)]
+def does_not_outgrow(axis: str) -> Checks:
+    """Theorem 1: T does not grow faster than the order as an axis makes the task harder."""
+    limit = ("<=", LAW[axis] + TOLERANCE) if LAW[axis] >= 0 else (">=", LAW[axis] - TOLERANCE)
+    return lambda measured: [reach(measured, axis), Check(
+        f"exponent of {axis} (theorem {LAW[axis]:g})", measured.exponents[axis], *limit)]
 
 
-def small_error(name: str, test: int, which: str = "inside") -> Any:
-    """The rule that the error on this test is small."""
-    return lambda measured: [Check(name, Rate(getattr(measured, which)[:, test], measured.prompts), "<=",
+def slowed_at_most(measured: Measured) -> list[Check]:
+    """Theorem 1: noise makes T longer by no more than the order's factor."""
+    return [Check(f"T at tau = {measured.axes['tau'][-1]:g} over T without noise", Mean(measured.slowdown), "<=",
+                  measured.factor)]
+
+
+def as_much_is_needed(measured: Measured) -> list[Check]:
+    """Whether T keeps up with the theorem's order."""
+    lam, M = (measured.exponents[axis] for axis in ("lam*", "M"))
+    return [Check("exponent of lam*", lam, "<=", LAW["lam*"] + TOLERANCE),
+            Check("exponent of M", M, ">=", LAW["M"] - TOLERANCE),
+            Check(f"T at tau = {measured.axes['tau'][-1]:g} over T without noise", Mean(measured.slowdown), ">=",
+                  measured.factor)]
+
+
+def two_sided(axis: str) -> Checks:
+    """The first rule, of an axis: the exponent lies within the tolerance of the theorem's."""
+    return lambda measured: [reach(measured, axis), *between(
+        f"exponent of {axis} (theorem {LAW[axis]:g})", measured.exponents[axis], LAW[axis] - TOLERANCE,
+        LAW[axis] + TOLERANCE)]
+
+
+def slowed_by_half(measured: Measured) -> list[Check]:
+    """The first rule on noise: at least half of the order's factor."""
+    return [Check(f"T at tau = {measured.axes['tau'][-1]:g} over T without noise", Mean(measured.slowdown), ">=",
+                  measured.factor / 2)]
+
+
+def no_error(what: str, names: Sequence[str], hinge: float) -> Checks:
+    """The largest error over these tests is small, and so is the mean hinge loss."""
+    def checks(measured: Measured) -> list[Check]:
+        return [worst(f"error, {what}: {{}}", [(name, Rate(measured.errors[name], measured.prompts)) for name in names],
+                      "<=", ERROR_ALLOWED),
+                Check(f"mean hinge loss, {what}", Mean(np.mean([measured.hinges[name] for name in names], axis=0)),
+                      "<=", hinge)]
+
+    return checks
+
+
+def small_error(name: str) -> Checks:
+    """The error on one test is small."""
+    return lambda measured: [Check(f"error, {name}", Rate(measured.errors[name], measured.prompts), "<=",
                                    ERROR_ALLOWED)]
 
 
-def theorem_tests() -> list[Any]:
-    """Inside the premises: the training tasks, and three patterns that are positive combinations."""
-    return [theorem_prompts(), theorem_prompts(pattern_mixtures=FOUR_TO_THREE, tasks="all")]
+def others_err(measured: Measured) -> list[Check]:
+    """Whether coefficients must be positive."""
+    return [Check("error, combinations of coefficient sum 0",
+                  Rate(measured.errors["coefficient sum 0"], measured.prompts), ">=", NEEDED)]
 
 
 def run(lab: Lab) -> Findings:
     """Measure iterations and errors."""
-    axes, models = lab.size.axes, trained_models(lab)
+    axes, inside = lab.size.axes, theorem_models(lab)
 
     def run_at(axis: str, value: float) -> Run:
         return axis_run(axis, value, lab.size.steps)
 
-    counts = counted(lab, "selectors.noise", axes, {}, run_at, iterations, lab.seeds()).counts
-    inside = theorem_models(lab)
-    measured = Measured(axes, counts, lab.errors(models, tests()), lab.size.prompts,
-                        lab.errors(inside, theorem_tests()))
+    # Noise hardly changes T, seed by seed; and no kernel trains with it.
+    counts: dict[str, Counts] = {}
+    for name, seeds in (("tau", lab.seeds()[:2]), ("others", lab.seeds())):
+        chosen = {axis: values for axis, values in axes.items() if (axis == "tau") == (name == "tau")}
+        counts |= counted(lab, f"selectors.noise.{name}", chosen, {}, run_at, iterations, seeds).counts
+    singles, new = single_tasks(), new_patterns()
+    tests = singles | new | {"shortest prompts": shortest()}
+    promised = singles | {name: new[name] for name in POSITIVE}
+    errors, hinges = (dict(zip(asked, lab.errors(inside, list(asked.values()), measure=measure).T, strict=True))
+                      for asked, measure in ((tests, "error"), (promised, "hinge")))
+    figure = lab.errors(trained_models(lab), [training_prompts(noise_norm=noise) for noise in NOISE])
+    measured = Measured(axes, counts, errors, hinges, lab.size.prompts, figure)
     law = fit_law(ITERATIONS, {axis: [ITERATIONS.order(run_at(axis, value), None) for value in values]
                                for axis, values in axes.items()}, counts, lab)
     powers = curve_figure("selectors.noise", "Iterations to a training loss of 0.2",
-                          f"One setting varied at a time; dashed: {law.words}",
+                          "Inside the premises, one setting varied at a time, m in proportion to M; dashed: "
+                          f"{law.words}",
                           [law_panel(axis, axes[axis], {"softmax": counts[axis]}, law.line(axis))
-                           for axis in measured.exponents], "", "iterations", log_x=True, log_y=True)
+                           for axis in LAW], "", "iterations", log_x=True, log_y=True)
     noisy = curve_figure("selectors.noise.test", "Error against the noise of the test prompts",
-                         "Training prompts have noise of norm at most 0.1; patterns have norm 3.",
-                         [Panel("training tasks", NOISE, [Curve("softmax", measured.errors[:, :len(NOISE)])],
+                         "At our settings for the figure: training prompts have noise of norm at most 0.1; patterns "
+                         "have norm 3.",
+                         [Panel("training tasks", NOISE, [Curve("softmax", figure)],
                                 floor=[information_floor(training_prompts())] * len(NOISE))],
                          "tau, largest norm of the noise", "error", within=UNIT)
-    means = measured.errors.mean(axis=0)
-    ends = [run_at(axis, values[i]) for axis, values in axes.items() for i in (0, -1)]
+    specs = {axis: [(run, run.prompts) for run in (run_at(axis, values[i]) for i in (0, -1))]
+             for axis, values in axes.items()}
+    trained = inside[0].run
     return Findings(
         shown="How long training takes with smaller coefficients, more noise and more patterns, and the trained "
-              "model's error with noise and with new patterns.", measured=measured,
-        numbers="Exponents: " + ", ".join(f"{axis} {in_words(exponent)} (theorem {THEORY[axis]:g})"
+              "model's error on training tasks and new patterns.", measured=measured,
+        numbers="Exponents: " + ", ".join(f"{axis} {in_words(exponent)} (theorem {LAW[axis]:g})"
                                           for axis, exponent in measured.exponents.items())
-                + f". T with noise of {axes['tau'][-1]:g} over T without: {measured.slowdown.mean():.3f}. Error on the "
-                  f"training tasks {means[0]:.4f}, with test noise of norm {NOISE[-1]:g} {means[len(NOISE) - 1]:.3f}; "
-                  f"with positive combinations {means[-2]:.4f}, with combinations of sum 0 {means[-1]:.4f}. Inside the "
-                  "premises: "
-                  f"{measured.inside[:, 0].mean():.4f}, with positive combinations {measured.inside[:, 1].mean():.4f}.",
+                + f". T with noise of {axes['tau'][-1]:g} over T without: {measured.slowdown.mean():.3f} (theorem at "
+                  f"least {measured.factor:.2f}). Errors inside the premises: " + ", ".join(
+                      f"{name} {values.mean():.4f}" for name, values in errors.items())
+                + f". At our settings for the figure the error is {figure[:, 0].mean():.4f}, with test noise of norm "
+                  f"{NOISE[-1]:g} {figure[:, -1].mean():.3f}.",
         plots=[powers, noisy], constants=law.constants,
         tables=[Table("selectors.noise", "Exponents, with intervals over seeds", HEADER,
-                      [power_row(axis, exponent, THEORY[axis]) for axis, exponent in measured.exponents.items()])],
-        specs={"theorem 1, T": [(end, end.prompts) for end in ends],
-               **{place: [(inside[0].run, test)]
-                  for place, test in zip(("theorem 1, error", "theorem 2"), theorem_tests(), strict=True)}})
+                      [power_row(axis, exponent, LAW[axis]) for axis, exponent in measured.exponents.items()])],
+        specs={"theorem 1, T against lam*": specs["lam*"], "theorem 1, T against M": specs["M"],
+               "theorem 1, T against tau": specs["tau"],
+               "theorem 1, error": [(trained, trained.prompts)],
+               "theorem 2": [(trained, new[name]) for name in POSITIVE],
+               "theorem 2, shortest prompts": [(trained, tests["shortest prompts"])],
+               "theorem 1's bound on T": specs["lam*"]})
 
 
 ENTRY = Entry(
     "selectors.noise", "Coefficients, noise, number of patterns", "li2024selectors, theorems 1, 2", run,
     says="T grows like sqrt(M) / lam* and with the noise; new patterns that are positive combinations of the training "
          "patterns are solved.", sizes=SIZES, parts=(
-        Part("theorem", "theorem 1, T", "T ~ sqrt(M) / lam* (1 - tau M1)^(-1/2).", law_of_iterations,
-             theory=("Theorem 1",), measured=("number of iterations",)),
-        Part("theorem", "theorem 1, error", "The trained model makes no error on the training tasks.",
-             small_error("error on the training tasks", 0), theory=("Theorem 1",), constant=CONSTANT,
-             earlier=(Rule(small_error("error on the training tasks", 0, "errors"), OUTSIDE),)),
+        Part("theorem", "theorem 1, T against lam*", "T ~ 1 / lam* is enough.", does_not_outgrow("lam*"),
+             theory=("Theorem 1",), measured=("number of iterations",), constant=CONSTANT,
+             earlier=(Rule(two_sided("lam*"), TOO_STEEP),),
+             replies={"fails": "The proof counts the growth of the MLP once attention has concentrated; that attention "
+                               "itself waits longer where every coefficient is small is not in equation 6.",
+                      "inconclusive": "Seeds differ in how long the first plateau of the loss lasts."}),
+        Part("theorem", "theorem 1, T against M", "T ~ sqrt(M) is enough, m in proportion to M.",
+             does_not_outgrow("M"), theory=("Theorem 1",), measured=("number of iterations",), constant=CONSTANT,
+             earlier=(Rule(two_sided("M"), TOO_STEEP),),
+             replies={"holds": "The root of M is that of m in the proof, and m is taken in proportion to M.",
+                      "inconclusive": "Seeds differ in how long the first plateau of the loss lasts, and wider ranges "
+                                      "of M, with m in proportion, cost too much here.",
+                      "fails": "The theorem needs m only of the order of M1^2 log N; in proportion to M it is larger "
+                               "than necessary, and T is longer."}),
+        Part("theorem", "theorem 1, T against tau", "T ~ (1 - eps_m - tau M1)^(-1/2) is enough.", slowed_at_most,
+             theory=("Theorem 1",), measured=("number of iterations",), constant=CONSTANT,
+             earlier=(Rule(slowed_by_half, TOO_STEEP),),
+             replies={"holds": "The bound holds; it is a worst case over bounded noise, and random noise averages out.",
+                      "inconclusive": "Seeds differ in how long the first plateau of the loss lasts."}),
+        Part("theorem", "theorem 1, error", "The trained model makes no error on any training task.",
+             no_error("worst training task", tuple(single_tasks()), HINGE_ALLOWED), theory=("Theorem 1",),
+             constant=CONSTANT, earlier=(Rule(lambda measured: [Check(
+                 "error on the training tasks", Rate(measured.figure[:, 0], measured.prompts), "<=", ERROR_ALLOWED)],
+                 OUTSIDE),),
+             replies={"holds": "As proven, for the hinge loss too.",
+                      "inconclusive": "The proof's zero is of the hinge loss in expectation, up to events of small "
+                                      "probability, which a few unstable steps at this step size resemble."}),
         Part("theorem", "theorem 2", "Nor does it with new patterns that are positive combinations of the "
-             "training ones.", small_error("error with positive combinations", 1), theory=("Theorem 2",),
-             constant=CONSTANT, earlier=(Rule(small_error("error with positive combinations", -2, "errors"),
-                                              OUTSIDE),))))
+             "training ones.", no_error("new patterns", POSITIVE, 1 / M1), theory=("Theorem 2",),
+             constant=CONSTANT, earlier=(Rule(small_error("one pair"), "Two of its three new patterns were training "
+                                              "patterns, and the proof bounds the hinge loss by 1 / M1."),),
+             replies={"holds": "As proven, with the hinge loss that equation 71 allows.",
+                      "inconclusive": "Zero error is promised with high probability, not for every prompt."}),
+        Part("theorem", "theorem 2, shortest prompts", "2 / alpha' test examples are enough.",
+             small_error("shortest prompts"), theory=("Theorem 2",), constant=CONSTANT,
+             replies={"fails": "The proof asks for one example with the query's pattern with high probability, and "
+                               "2 / alpha' is their expected number's inverse only: the bound lacks a constant or a "
+                               "logarithm."}),
+        Part("ours", "theorem 1's bound on T", "As many iterations are also needed.", as_much_is_needed, tight=True,
+             replies={"not tight": "The bound is a worst case, in tau above all.",
+                      "inconclusive": "Seeds differ in how long the first plateau of the loss lasts.",
+                      "tight": "Along every axis T grows as fast as the order."}),
+        Part("ours", "theorem 2's condition on coefficients", "New patterns need coefficients >= 0: those of "
+             "coefficient sum 0 are not solved.", others_err, tight=True,
+             replies={"not tight": "Remark 1 calls the conditions favourable; they are sufficient, and attention "
+                                   "compares patterns by coefficients whatever their sign.",
+                      "inconclusive": "Models differ in what they make of coefficients of either sign.",
+                      "tight": "As the abstract says, the condition is needed."}),
+        Part("ours", "spread coefficients", "If coefficients are spread over [lam*, 1], T ~ 1 / lam* is enough.",
+             does_not_outgrow(SPREAD),
+             replies={"holds": "With coefficients as they are drawn in the other parts, T does not outgrow equation 6.",
+                      "inconclusive": "Seeds differ in how long the first plateau of the loss lasts.",
+                      "fails": "Equation 6 knows only the least coefficient, T depends on all."})))
