@@ -28,9 +28,9 @@ from iclab.theory import Constant
 
 SPEC_CLAIMS = [
     "mamba.eq3", "mamba.robust", "mamba.unseen", "mamba.tasks", "mamba.length", "mamba.context", "mamba.window",
-    "mamba.attention", "mamba.gate", "mamba.position", "mamba.iterations", "mamba.family", "icl.unseen", "icl.tasks",
+    "mamba.premises", "mamba.bounds", "mamba.attention", "mamba.gate", "mamba.position", "mamba.iterations", "mamba.family", "icl.unseen", "icl.tasks",
     "icl.ood", "icl.context", "icl.baselines", "icl.pruning", "icl.attention", "icl.norms", "icl.neurons",
-    "icl.alpha", "icl.iterations", "selectors.attention", "selectors.features", "selectors.decode",
+    "icl.width", "icl.start", "icl.alpha", "icl.iterations", "selectors.attention", "selectors.features", "selectors.decode",
     "selectors.noise", "cot.dynamics", "cot.examples", "cot.icl", "cot.condition1", "cot.iterations",
     "scaling.patterns", "scaling.irrelevant", "scaling.width", "scaling.batch", "scaling.length", "scaling.start",
 ]
