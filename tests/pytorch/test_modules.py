@@ -21,7 +21,6 @@ from iclab import (
     GatedAttention,
     LabelEmbedding,
     SoftmaxMLP,
-    SpecError,
     VectorEmbedding,
 )
 from iclab.core.spec import lower
@@ -29,6 +28,7 @@ from iclab.models import MEMBERS, forward
 from iclab.prompts.prompt import Prompt
 
 torch = pytest.importorskip("torch", reason="the torch extra is not installed")
+torch.set_num_threads(1)
 
 from iclab.torch.convert import MODULES  # noqa: E402
 from iclab.torch.datasets import as_tensors  # noqa: E402
@@ -77,7 +77,7 @@ def prompts_of(model, seed):
     return Prompt(batch.x, jnp.asarray(y), jnp.asarray(y[:, 0]))
 
 
-def moved(params, seed, by=0.2):
+def moved(params, seed, by=0.1):
     """Weights away from the start, where many gradients are 0."""
     random = np.random.default_rng(seed)
     return jax.tree.map(lambda leaf: np.asarray(leaf + by * random.normal(size=leaf.shape), leaf.dtype), params)
@@ -110,10 +110,18 @@ def torch_side(module, batch):
             (slopes.weights(), x.grad.numpy()))
 
 
-def differences(ours, expected):
-    """The largest difference of each array, relative to the largest entry of the expected one."""
-    return [np.abs(a - b).max() / max(np.abs(b).max(), 1e-6) if a.size else 0.0
-            for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True)]
+def difference(ours, expected):
+    """The largest difference of any entry, relative to the largest entry: of the outputs, or of a whole gradient, in
+    which an entry may be a sum that nearly cancels."""
+    pairs = [(a, b) for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True) if a.size]
+    return max(np.abs(a - b).max() for a, b in pairs) / max(np.abs(b).max() for _, b in pairs)
+
+
+def parts(side):
+    """What is compared, by name."""
+    outputs, seen, (by_weights, by_inputs) = side
+    named = {name: getattr(seen, name) for name in seen._fields}
+    return {"outputs": outputs, **named, "gradient by weights": by_weights, "gradient by inputs": by_inputs}
 
 
 def compare(model, seed, number):
@@ -126,8 +134,8 @@ def compare(model, seed, number):
         ours, expected = torch_side(module, batch), jax_side(model, params, batch)
         assert ours[0].dtype == number
         assert jax.tree.map(np.shape, ours) == jax.tree.map(np.shape, expected)
-        assert [name for name, part in zip(("outputs", "seen", "gradients"), zip(ours, expected, strict=True),
-                                           strict=True) if max(differences(*part)) > EXACT[number]] == []
+        apart = {name: difference(part, parts(expected)[name]) for name, part in parts(ours).items()}
+        assert {name: by for name, by in apart.items() if not by <= EXACT[number]} == {}
         for mine, given_ in zip(jax.tree.leaves(module.weights()), jax.tree.leaves(params), strict=True):
             np.testing.assert_array_equal(mine, given_)
 
@@ -135,7 +143,7 @@ def compare(model, seed, number):
 KINDS = {"gated": gated(), "softmax": softmax, "gpt2": gpt2, "chains": chains}
 
 
-@pytest.mark.parametrize("number", (np.float64, np.float32), ids=("float64", "float32"))
+@pytest.mark.parametrize("number", [np.float64, np.float32], ids=("float64", "float32"))
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), seed=st.integers(0, 2**20))
 def test_values_and_gradients_are_those_of_jax(kind, number, data, seed):
