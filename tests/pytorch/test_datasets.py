@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclab import Classification, Run, SpecError, Training, measure_error, replace
+from iclab import Classification, Run, SpecError, Training, measure_error, replace, spec
 from iclab.core.spec import lower
 from iclab.prompts import Chain
 from iclab.prompts.labels import CLASS
@@ -85,10 +87,13 @@ def test_a_forked_worker_is_refused():
         next(iter(loader))
 
 
+@spec
 class Thirds(Family):
     """Inputs in three classes; labels of the examples are one-hot rows."""
 
-    dimension, prompt_length, labels = 4, 5, CLASS
+    labels: ClassVar = CLASS
+    dimension: int = 4
+    prompt_length: int = 5
 
     def draw(self, key):
         x = jax.random.normal(key, (6, 4))

@@ -13,7 +13,8 @@ torch.set_num_threads(1)
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize(("page", "last"), [("weights_in_pytorch.md", "attack"), ("your_own_pytorch_model.md", "nearest")])
+@pytest.mark.parametrize(("page", "last"), [("weights_in_pytorch.md", "attack"),
+                                           ("your_own_pytorch_model.md", "nearest")])
 def test_a_page_runs_from_top_to_bottom(page, last):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S):

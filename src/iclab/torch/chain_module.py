@@ -25,7 +25,7 @@ class ChainAttentionModule(PromptModule):
 
     def weights(self) -> ChainParams:
         """The parameter as iclab keeps it."""
-        return ChainParams(plain(self.W))  # type: ignore[arg-type]
+        return ChainParams(plain(self.W))
 
     def read(self, columns: Float[Tensor, "*batch columns width"]) -> tuple[Float[Tensor, "*batch dimension"],
                                                                             ChainSeen]:

@@ -42,7 +42,8 @@ class PromptBatch(NamedTuple):
 
     def to(self, *args: Any, **options: Any) -> PromptBatch:
         """The batch on another device."""
-        return PromptBatch(*(None if part is None else part.to(*args, **options) for part in self))
+        step = None if self.step is None else self.step.to(*args, **options)
+        return PromptBatch(*(part.to(*args, **options) for part in self[:3]), step)
 
 
 def as_tensors(prompts: Prompt) -> PromptBatch:

@@ -38,6 +38,9 @@ def torch_gates(model: GatedAttention, logits: Float[Tensor, "*batch tokens gate
 class GatedLayer(nn.Module):
     """One layer: its weights, and the keys, queries, values and gates that they make of columns."""
 
+    w: nn.Parameter | None
+    a: nn.Parameter | None
+
     def __init__(self, model: GatedAttention, params: LayerParams):
         super().__init__()
         self.model = model
@@ -60,8 +63,9 @@ class GatedLayer(nn.Module):
     def weights(self) -> LayerParams:
         """The parameters as iclab keeps them; a lacking weight is an empty array."""
         W_B, W_C = plain(self.W_B), plain(self.W_C)
-        w = np.zeros((0, W_B.shape[1]), W_B.dtype) if self.w is None else plain(self.w)
-        return LayerParams(W_B, W_C, GateParams(w, np.zeros(0, W_B.dtype) if self.a is None else plain(self.a)))
+        w: Any = np.zeros((0, W_B.shape[1]), W_B.dtype) if self.w is None else plain(self.w)
+        a: Any = np.zeros(0, W_B.dtype) if self.a is None else plain(self.a)
+        return LayerParams(W_B, W_C, GateParams(w, a))
 
 
 class GatedAttentionModule(PromptModule):
@@ -107,7 +111,8 @@ class GatedAttentionModule(PromptModule):
             F = (weights * y).sum(-1)
         asked = y[..., -1, :] if isinstance(label, slice) else y[..., -1]
         output: Any = self.model.embedding.readout(asked + scale * F)  # type: ignore[arg-type]
-        return output, Intermediates(*(torch.stack(parts, dim=-2) for parts in zip(*seen, strict=True)))
+        shown: Any = (torch.stack(parts, dim=-2) for parts in zip(*seen, strict=True))
+        return output, Intermediates(*shown)
 
     def sequence(self, streams: TorchStreams) -> Float[Tensor, "*batch tokens width"]:
         """Outputs at every token, in the form that the spec names."""

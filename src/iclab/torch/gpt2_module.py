@@ -16,7 +16,8 @@ from iclab.torch.module import PromptModule, as_numpy, parameter, plain
 
 def linear(affine: Affine) -> nn.Linear:
     """`x W + b` as a `Linear`, which keeps W transposed."""
-    layer = nn.Linear(*affine.W.shape)
+    inputs, outputs = affine.W.shape
+    layer = nn.Linear(inputs, outputs)
     layer.weight, layer.bias = parameter(affine.W.T), parameter(affine.b)
     return layer
 
@@ -31,7 +32,7 @@ def norm(affine: Affine) -> nn.LayerNorm:
 def affine(layer: nn.Linear | nn.LayerNorm) -> Affine:
     """A layer as iclab keeps it."""
     weight = plain(layer.weight)
-    return Affine(weight.T.copy() if weight.ndim == 2 else weight[None], plain(layer.bias))  # type: ignore[arg-type]
+    return Affine(weight.T.copy() if weight.ndim == 2 else weight[None], plain(layer.bias))
 
 
 class GPT2Block(nn.Module):
@@ -60,7 +61,8 @@ class GPT2Block(nn.Module):
 
     def weights(self) -> Block:
         """The parameters as iclab keeps them."""
-        return Block(*map(affine, (self.norm1, self.qkv, self.out, self.norm2, self.up, self.down)))
+        parts: Any = self.norm1, self.qkv, self.out, self.norm2, self.up, self.down
+        return Block(*map(affine, parts))
 
 
 class GPT2Module(PromptModule):
@@ -85,17 +87,18 @@ class GPT2Module(PromptModule):
         blocks: Any = [block.weights() for block in self.blocks]  # type: ignore[operator]
         stacked = Block(*(Affine(*(np.stack(leaves) for leaves in zip(*parts, strict=True)))  # type: ignore[arg-type]
                           for parts in zip(*blocks, strict=True)))
-        return GPT2Params(affine(self.read_in), plain(self.positions), stacked,  # type: ignore[arg-type]
-                          affine(self.norm), affine(self.read_out))
+        return GPT2Params(affine(self.read_in), plain(self.positions), stacked, affine(self.norm),
+                          affine(self.read_out))
 
     def read(self, columns: Float[Tensor, "*batch tokens width"]) -> tuple[Float[Tensor, "*batch"], GPT2Seen]:
         """The outputs for the queries and what led to them."""
         tokens, positions = columns.shape[-2], self.model.positions
         require(tokens <= positions, "prompt_length", tokens - 1, f"be below positions = {positions}")
         h = self.read_in(columns) + self.positions[positions - tokens:]
-        seen = []
+        seen: list[Any] = []
         for block in self.blocks:
             h, scores, hidden = block(h)
             seen.append((scores, hidden))
         output = self.read_out(self.norm(h[..., -1, :])).squeeze(-1)
-        return output, GPT2Seen(*(torch.stack(parts, dim=-2) for parts in zip(*seen, strict=True)))
+        shown: Any = (torch.stack(parts, dim=-2) for parts in zip(*seen, strict=True))
+        return output, GPT2Seen(*shown)

@@ -76,8 +76,8 @@ def parameter(weights: Any) -> nn.Parameter:
     return nn.Parameter(torch.tensor(np.array(weights)))
 
 
-def plain(weights: Tensor) -> np.ndarray:
-    """A parameter as NumPy, in float32 where NumPy has no such type."""
+def plain(weights: Tensor) -> Any:
+    """A parameter as a NumPy array, in float32 where NumPy has no such type."""
     values = weights.detach().cpu()
     return (values if values.dtype in (torch.float32, torch.float64) else values.float()).numpy().copy()
 

@@ -30,7 +30,7 @@ class SoftmaxMLPModule(PromptModule):
 
     def weights(self) -> SoftmaxParams:
         """The parameters as iclab keeps them."""
-        return SoftmaxParams(*map(plain, (self.W_Q, self.W_K, self.W_V, self.W_O)))  # type: ignore[arg-type]
+        return SoftmaxParams(*map(plain, (self.W_Q, self.W_K, self.W_V, self.W_O)))
 
     def read(self, columns: Float[Tensor, "*batch tokens width"]) -> tuple[Float[Tensor, "*batch"], SoftmaxSeen]:
         """The outputs for the queries and what led to them."""
