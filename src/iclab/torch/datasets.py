@@ -43,7 +43,8 @@ class PromptBatch(NamedTuple):
     def to(self, *args: Any, **options: Any) -> PromptBatch:
         """The batch on another device."""
         step = None if self.step is None else self.step.to(*args, **options)
-        return PromptBatch(*(part.to(*args, **options) for part in self[:3]), step)
+        x, y, label = (part.to(*args, **options) for part in (self.x, self.y, self.label))
+        return PromptBatch(x, y, label, step)
 
 
 def as_tensors(prompts: Prompt) -> PromptBatch:
