@@ -25,12 +25,12 @@ settings.register_profile("iclab", deadline=None, max_examples=5)
 settings.load_profile("iclab")
 
 
-COMPILED_CHEAPLY = {"conformance", "errors", "kernels", "models", "probes", "prompts", "training"}
+COMPILED_CHEAPLY = {"conformance", "errors", "kernels", "models", "probes", "prompts", "pytorch", "training"}
 """Folders whose tests compile many small programs and run each for a moment: there XLA's optimisations cost more than
 they gain. All other tests, including the slow ones and those of the papers' entries, run what users run."""
 LONGEST = ("test_entries.py", "test_ray.py", "test_processes.py", "test_examples.py", "test_cot_claims.py",
            "test_entries_icl.py", "test_reproduce.py", "test_entries_cot.py", "test_playground_trained.py",
-           "test_playground.py", "test_icl_claims.py", "test_cli.py")
+           "test_playground.py", "test_modules.py", "test_convert.py", "test_icl_claims.py", "test_cli.py")
 """The slowest files, which run first so that both workers finish together."""
 
 

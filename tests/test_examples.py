@@ -104,6 +104,13 @@ def test_a_claim_of_your_own_can_fail(monkeypatch, tmp_path):
     assert judged(module.forgetting({"mamba": same, "linear": same}))[0].verdict == "fails"
 
 
+def test_a_pytorch_loop_trains_a_model_of_the_papers_and_ones_own(monkeypatch):
+    pytest.importorskip("torch", reason="the torch extra is not installed")
+    errors = load("12", 400, monkeypatch).main()
+    assert errors["mamba"] < 0.05
+    assert errors["own"] < 0.2
+
+
 def test_the_tutorial_runs_from_top_to_bottom(capsys):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):

@@ -124,6 +124,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `iclab --help` must not wait for JAX."""
+    if name == "torch":  # needs the extra of that name, so it is not among the public names
+        return importlib.import_module("iclab.torch")
     for module, names in _HOME.items():
         if name in names:
             return getattr(importlib.import_module(module), name)
