@@ -28,11 +28,12 @@ from iclab.theory import Constant
 
 SPEC_CLAIMS = [
     "mamba.eq3", "mamba.robust", "mamba.unseen", "mamba.tasks", "mamba.length", "mamba.context", "mamba.window",
-    "mamba.premises", "mamba.bounds", "mamba.attention", "mamba.gate", "mamba.position", "mamba.iterations", "mamba.family", "icl.unseen", "icl.tasks",
-    "icl.ood", "icl.context", "icl.baselines", "icl.pruning", "icl.attention", "icl.norms", "icl.neurons",
-    "icl.width", "icl.start", "icl.alpha", "icl.iterations", "selectors.attention", "selectors.features", "selectors.decode",
-    "selectors.noise", "cot.dynamics", "cot.examples", "cot.icl", "cot.condition1", "cot.iterations",
-    "scaling.patterns", "scaling.irrelevant", "scaling.width", "scaling.batch", "scaling.length", "scaling.start",
+    "mamba.premises", "mamba.bounds", "mamba.attention", "mamba.gate", "mamba.position", "mamba.iterations",
+    "mamba.family", "icl.unseen", "icl.tasks", "icl.ood", "icl.context", "icl.baselines", "icl.pruning",
+    "icl.attention", "icl.norms", "icl.neurons", "icl.width", "icl.start", "icl.alpha", "icl.iterations",
+    "selectors.attention", "selectors.features", "selectors.decode", "selectors.noise", "cot.dynamics",
+    "cot.examples", "cot.icl", "cot.condition1", "cot.iterations", "scaling.patterns", "scaling.irrelevant",
+    "scaling.width", "scaling.batch", "scaling.length", "scaling.start",
 ]
 FIGURES = [
     "mamba.fig2", "mamba.fig3", "mamba.fig4", "mamba.fig5", "mamba.fig6", "mamba.table1", "icl.fig2", "icl.fig3",
