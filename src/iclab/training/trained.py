@@ -89,7 +89,7 @@ class Trained:
         words = table(("model", "prompts", "seeds (start, data)", "steps", "last loss", "status"), [
             (model, prompts, f"{self.run.init_seed}, {self.run.data_seed}", int(self.steps[-1]), f"{self.loss[-1]:.4g}",
              self.status)])
-        return words + chart(self.steps, self.loss, "training loss by step")
+        return words + chart(self.steps.tolist(), self.loss.tolist(), "training loss by step")
 
     def predict(self, prompts: Any) -> np.ndarray:
         """Scores of a batch of prompts: a trained run is a predictor."""

@@ -49,7 +49,7 @@ SIZES = {"tiny": Size(seeds=2, timed=2, steps=500, prompts=1_000, fractions=(0.4
                       settings=(JUDGED,)),
          "quick": Size(seeds=8, timed=8, steps=500, prompts=1_000, fractions=(0.4, 0.8), short=(0.4, 0.8),
                        lengths=(4, 14), settings=(JUDGED,)),
-         "full": Size(seeds=8, timed=20, steps=600, prompts=1_000, fractions=(0.4, 0.5, 0.6, 0.8, 1.0),
+         "full": Size(seeds=8, timed=12, steps=600, prompts=1_000, fractions=(0.4, 0.5, 0.6, 0.8, 1.0),
                       short=(0.3, 0.4, 0.5, 0.6, 0.8), lengths=(3, 5, 8, 14, 24), settings=(*STARTS, *OTHERS))}
 """`short`: decisive fractions at which the training length is varied; `timed`: seeds whose iterations are counted."""
 

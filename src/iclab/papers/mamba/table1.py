@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -40,7 +41,7 @@ def mostly_wrong(clean: Any, coin: Any, x: Any) -> Any:
     return clean * (1 - 2.0 * (kappa < CORRECT_ABOVE * test.irrelevant_scale))
 
 
-RULES = {MOSTLY_WRONG: mostly_wrong}
+RULES: dict[str, Any] = {MOSTLY_WRONG: mostly_wrong}
 """Label rules that are functions."""
 ROWS = {"tiny": (("flip", 3.0), ("target", 3.0), (MOSTLY_WRONG, 1.0)), "quick": (("flip", 3.0), ("target", 3.0)),
         "full": (("flip", 1.0), ("flip", 3.0), ("target", 1.0), ("target", 3.0), ("target", 6.0), ("random", 3.0),
@@ -87,7 +88,7 @@ def measure(lab: Lab) -> Accuracies:
     size, models = lab.size, deep_models(lab)
     if lab.scale == "full":
         models |= {"causal": lab.train(per_seed(deep_run("linear", size.steps, causal=True), lab.seeds(size.seeds)))}
-    tests = [judged_prompts(*row, placement) for row in size.rows for placement in PLACEMENTS]
+    tests = [judged_prompts(rule, factor, placement) for rule, factor in size.rows for placement in PLACEMENTS]
     errors = lab.errors([trained for of in models.values() for trained in of], tests)
     values = 1 - errors.reshape(len(models), -1, len(size.rows), len(PLACEMENTS))
     return Accuracies(dict(zip(models, values, strict=True)), size.rows, models["mamba"][0].run)
