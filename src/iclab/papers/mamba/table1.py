@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
