@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 import iclab
-from iclab.cli import COMMANDS
+from iclab.commands import COMMANDS
 from iclab.lab.claims import KINDS, short
 from iclab.lab.verify import shipped_reference
 from iclab.notation import NOTATION

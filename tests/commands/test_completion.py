@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from iclab.cli import COMMANDS, main
+from iclab.cli import main
+from iclab.commands import COMMANDS
 from iclab.commands.completion import bash_script, fish_script, words_of
 
 WORDS = {"list": ["--json", "--help"], "reproduce": ["mamba.fig2", "--scale", "--help"]}

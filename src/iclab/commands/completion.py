@@ -8,7 +8,7 @@ import io
 import json
 import re
 
-from iclab.cli import COMMANDS
+from iclab.commands import COMMANDS
 from iclab.commands.options import Parser
 from iclab.core.errors import IclabError
 from iclab.papers.catalogue import all_entries
