@@ -74,7 +74,7 @@ def test_reproduce_writes_everything(tmp_path, capsys):
     assert names == {file.stem for file in (out / "figures").glob("*.csv")}
     assert "mamba.fig2.paper" in names
     page = (out / "report.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg xmlns") == len(names)
     assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", "")
     assert "<script" not in page

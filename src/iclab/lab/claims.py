@@ -163,7 +163,7 @@ class PartResult:
     tight: bool = False
     replies: Mapping[str, str] = field(default_factory=dict)
     """What a fair author would say to each verdict."""
-    by_seed: Sequence[str] = ()
+    by_seed: list[str] = field(default_factory=list)
     """Verdicts of the reference runs with base seeds 0, 1, 2; none where no reference ships."""
 
     @property
