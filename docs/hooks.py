@@ -123,5 +123,5 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join([line(header), line(("---",) * len(header)), *(line(row) for row in rows)])
 
 
-MADE = {"claims": claims, "ours": ours, "commands": commands, "verdicts": verdicts, "readings": readings, "notation": notation, "laws": laws,
-        "names": names}
+MADE = {"claims": claims, "ours": ours, "commands": commands, "verdicts": verdicts, "readings": readings,
+        "notation": notation, "laws": laws, "names": names}

@@ -24,3 +24,10 @@ def test_both_references_agree_with_themselves_and_share_most_checks():
     full, quick = shipped_reference("full"), shipped_reference("quick")
     assert not compare(full, full).differing
     assert len(compare(full, quick).checks) > 0.6 * len(compare(full, full).checks)
+
+
+def test_every_verdict_of_the_reference_that_needs_a_word_has_one():
+    """What fails, is inconclusive or outside has a sentence on what a fair author would say to it, or why."""
+    silent = [f"{claim['id']}, {part['place']}" for claim in shipped_reference("full")["claims"]
+              for part in claim["parts"] if part["verdict"] in ("fails", "inconclusive", "outside") and not part["reply"]]
+    assert not silent
