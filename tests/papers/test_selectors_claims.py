@@ -17,6 +17,8 @@ from iclab.papers.selectors.patterns import new_patterns, single_tasks
 from iclab.papers.selectors.settings import CONSTANT, a_run
 
 SEEDS = [0, 1, 2, 3]
+LAST = [13_000, 4_000, 2_400]
+"""Last steps along lam*."""
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +146,7 @@ def test_iterations_and_new_patterns():
 
     def failing_parts(counts, error):
         measured = noise.Measured(axes, counts, {name: np.full(8, error) for name in tests},
-                                  {name: np.full(8, error) for name in tests}, 1000, np.full((8, 5), error))
+                                  {name: np.full(8, error) for name in tests}, 1000, np.full((8, 5), error), LAST)
         return {part.place for part in noise.ENTRY.parts if "fails" in verdicts(part.checks(measured))}
 
     errs = {"theorem 1, error", "theorem 2", "theorem 2, shortest prompts"}
@@ -157,9 +159,10 @@ def test_iterations_and_new_patterns():
     flat = {axis: spread * np.ones(len(axes[axis])) for axis in counts}
     assert failing_parts(flat, 0.5) == errs | {"theorem 1's bound on T"}
     never = {axis: np.full_like(values, np.nan) for axis, values in counts.items()}
-    assert {"theorem 1, T against M", "spread coefficients"} <= failing_parts(never, 0.0)
-    measured = noise.Measured(axes, never, {}, {}, 1000, np.zeros((8, 5)))
-    assert verdicts(noise.ENTRY.parts[0].checks(measured)) == ["inconclusive"]  # too few seeds for a share
+    assert {"theorem 1, T against lam*", "theorem 1, T against M", "spread coefficients"} <= failing_parts(never, 0.0)
+    late = noise.Measured(axes, counts | {"lam*": counts["lam*"] * [[np.nan, 1.0, 1.0]]}, {}, {}, 1000,
+                          np.zeros((8, 5)), [5, 2, 1])
+    np.testing.assert_array_equal(late.reached("lam*")[:, 0], 5)  # the least that T can be
 
 
 def test_the_runs_that_measure_iterations():

@@ -22,10 +22,11 @@ lam*^-1 with spread coefficients. After first runs with base seeds 7 and 0 the t
 eight seeds had not trained in time, and the axes shorter, as they cost too much; a rule on T against m, at fixed M, was
 left out for the same reason. Six seeds, too few to show a share of 0.5, became seven; the ratio of T with and without
 noise is measured on two, seed by seed, and has no such share. lam* had the values 0.7 and 1 at first, too few and too
-near each other for an order; after a review it got 0.33, which makes its runs so long that it has three seeds, and no
-such share: a seed that does not reach the loss leaves the part open. On two search seeds T grew from about 1,000 to
-about 9,400. The law is fitted where lam* is at least 0.7, without 1 / (C - 1 / alpha), as C is open, with eps_m = 0.
-Cost: 41 trainings of 2,400 to 13,000 steps, about 12 s.
+near each other for an order; after a review it got 0.33, which makes its runs so long that it has three seeds, too few
+to show that most reach the loss. After a first run with base seed 0, in which one of three did not, a seed that does
+not reach it there counts as if it did at the last step, which makes the exponent flatter, never steeper. On two search
+seeds T grew from about 1,000 to 9,400. The law is fitted where lam* is at least 0.7, without 1 / (C - 1 / alpha), as C
+is open, with eps_m = 0. Cost: 41 trainings of 2,400 to 13,000 steps, about 12 s.
 """
 
 from __future__ import annotations
@@ -85,11 +86,18 @@ class Measured(NamedTuple):
     prompts: int
     figure: Float[np.ndarray, "seeds noises"]
     """Errors at our settings for the figure, by the noise of the test."""
+    last: Sequence[float]
+    """The last step along lam*."""
 
     @property
     def exponents(self) -> dict[str, Power]:
         """Of T along every axis but tau."""
-        return {axis: power(self.axes[axis], self.counts[axis]) for axis in LAW}
+        return {axis: power(self.axes[axis], self.reached(axis)) for axis in LAW}
+
+    def reached(self, axis: str) -> Counts:
+        """T; along lam* the last step for a seed that does not reach the loss, the least that its T can be."""
+        counts = self.counts[axis]
+        return np.where(np.isfinite(counts), counts, self.last) if axis == "lam*" else counts
 
     @property
     def slowdown(self) -> Float[np.ndarray, " seeds"]:
@@ -124,7 +132,7 @@ def reach(measured: Measured, *axes: str) -> Check:
 def does_not_outgrow(axis: str) -> Checks:
     """Theorem 1: T does not grow faster than the order as an axis makes the task harder."""
     limit = ("<=", LAW[axis] + TOLERANCE) if LAW[axis] >= 0 else (">=", LAW[axis] - TOLERANCE)
-    return lambda measured: [*([] if axis in FEW else [reach(measured, axis)]), Check(
+    return lambda measured: [reach(measured, axis), Check(
         f"exponent of {axis} (theorem {LAW[axis]:g})", measured.exponents[axis], *limit)]
 
 
@@ -197,7 +205,8 @@ def run(lab: Lab) -> Findings:
     errors, hinges = (dict(zip(asked, lab.errors(inside, list(asked.values()), measure=measure).T, strict=True))
                       for asked, measure in ((tests, "error"), (promised, "hinge")))
     figure = lab.errors(trained_models(lab), [training_prompts(noise_norm=noise) for noise in NOISE])
-    measured = Measured(axes, counts, errors, hinges, lab.size.prompts, figure)
+    measured = Measured(axes, counts, errors, hinges, lab.size.prompts, figure,
+                        [run_at("lam*", value).training.steps for value in axes["lam*"]])
     orders = {axis: [ITERATIONS.order(run_at(axis, value), None) for value in values] for axis, values in axes.items()}
     fitted = {axis: [axis != "lam*" or FITTED <= value < 1 for value in values] for axis, values in axes.items()}
     law = fit_law(ITERATIONS, {axis: np.array(orders[axis])[chosen].tolist() for axis, chosen in fitted.items()},
@@ -246,8 +255,8 @@ ENTRY = Entry(
              earlier=(Rule(two_sided("lam*"), TOO_STEEP),),
              replies={"fails": "The last step of the proof, at equation 44, drops lam*; "
                                "equation 6 is about the error, and T here is the time to a training loss of 0.2.",
-                      "inconclusive": "Too few values of lam* or seeds: a seed that does not reach the loss leaves "
-                                      "the exponent open.",
+                      "inconclusive": "Three seeds tell when T outgrows the order, and are too few to show that it does "
+                                      "not.",
                       "holds": "As the theorem says."}),
         Part("theorem", "theorem 1, T against M", "T ~ sqrt(M) is enough, m in proportion to M.",
              does_not_outgrow("M"), theory=("Theorem 1",), measured=("number of iterations",), constant=CONSTANT,
