@@ -66,7 +66,8 @@ def run(lab: Lab) -> Findings:
     """Measure every number at every M2."""
     numbers = of_softmax(lab, lab.size.irrelevant) | of_mamba(lab, lab.size.irrelevant)
     return Findings(shown="Loss, attention, neurons and error against the number of irrelevant patterns.",
-                    measured=numbers, numbers=told(numbers), tables=[tabulated("scaling.irrelevant", numbers)],
+                    measured=numbers, numbers=told(numbers), settings=softmax.SETTINGS,
+                    tables=[tabulated("scaling.irrelevant", numbers)],
                     plots=pictured("scaling.irrelevant", "As the number of irrelevant patterns grows", numbers))
 
 

@@ -109,7 +109,8 @@ def run(lab: Lab) -> Findings:
     """Measure every number at every M1."""
     numbers = of_mamba(lab, lab.size.mamba) | of_outliers(lab, lab.size.products) | of_softmax(lab)
     return Findings(shown="Errors, losses, attention and neurons against the number of relevant patterns.",
-                    measured=numbers, numbers=told(numbers), tables=[tabulated("scaling.patterns", numbers)],
+                    measured=numbers, numbers=told(numbers), settings=softmax.SETTINGS,
+                    tables=[tabulated("scaling.patterns", numbers)],
                     plots=pictured("scaling.patterns", "As the number of relevant patterns grows", numbers))
 
 

@@ -53,7 +53,7 @@ def run(lab: Lab) -> Findings:
              SMALL: Along("share of small neurons", "m", widths, numbers.small, 0.01),
              STEPS: Along("number of iterations to a loss of 0.2", "m", widths, numbers.iterations)}
     return Findings(shown="Loss, attention, neurons and iterations against the number of neurons.", measured=along,
-                    numbers=told(along), tables=[tabulated("scaling.width", along)],
+                    numbers=told(along), settings=softmax.SETTINGS, tables=[tabulated("scaling.width", along)],
                     plots=pictured("scaling.width", "As the one-layer Transformer gets wider", along))
 
 

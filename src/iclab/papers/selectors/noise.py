@@ -255,8 +255,8 @@ ENTRY = Entry(
              earlier=(Rule(two_sided("lam*"), TOO_STEEP),),
              replies={"fails": "The last step of the proof, at equation 44, drops lam*; "
                                "equation 6 is about the error, and T here is the time to a training loss of 0.2.",
-                      "inconclusive": "Three seeds tell when T outgrows the order, and are too few to show that it does "
-                                      "not.",
+                      "inconclusive": "Three seeds tell when T outgrows the order, and are too few to show that it "
+                                      "does not.",
                       "holds": "As the theorem says."}),
         Part("theorem", "theorem 1, T against M", "T ~ sqrt(M) is enough, m in proportion to M.",
              does_not_outgrow("M"), theory=("Theorem 1",), measured=("number of iterations",), constant=CONSTANT,
