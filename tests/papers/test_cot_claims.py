@@ -85,17 +85,18 @@ def test_dynamics(models):
     def measured(kind, masses=None):
         rows = along(models[kind])
         last = rows[:, -1] if masses is None else masses
-        return dynamics.Measured(last, dynamics.stages(models[kind]), {0.8: last[:, :1]})
+        return dynamics.Measured(last, ends := dynamics.stages(models[kind]), {0.8: last[:, :1]}, ends.early)
 
     good = measured("trained")
-    assert [verdict(rule(good)) for rule in (dynamics.gathered, dynamics.gathered_everywhere, dynamics.in_two_stages)
-            ] == ["holds"] * 3
+    assert [verdict(rule(good)) for rule in (dynamics.gathered, dynamics.gathered_everywhere, dynamics.free_of_alpha,
+                                             dynamics.in_two_stages)] == ["holds"] * 4
+    assert verdict(dynamics.apart(good.fast)) == "holds"
     assert "attention on other steps" in failing(dynamics.in_two_stages(measured("without positions")))
     look = jax.jit(lambda params: inside(models["trained"][0].run, params)["mass"].mean(axis=0))
     for kind in BROKEN:
         broken = measured(kind, np.stack([np.asarray(look(model.params)) for model in models[kind]]))
         assert failing(dynamics.gathered(broken)) == ["attention on the same step and pattern"]
-        assert failing(dynamics.gathered_everywhere(broken)) == [
+        assert failing(dynamics.gathered_everywhere(broken)) == failing(dynamics.free_of_alpha(broken)) == [
             "attention on the same step and pattern, alpha' = 0.8, step 1"]
         assert {"attention on the same step and pattern", "attention on other steps"} <= set(
             failing(dynamics.in_two_stages(broken)))
@@ -110,11 +111,27 @@ def test_stages_side_by_side_are_not_two_stages():
     kinds = [np.stack([1 - other - elsewhere, other, 0 * steps, elsewhere], axis=1) for other, elsewhere in (
         (0.3 * np.exp(-steps / (60 + seed)), 0.6 * np.exp(-steps / 20)) for seed in range(SEEDS))]
     models = [SimpleNamespace(probes={"mass": rows[:, None]}, steps=steps) for rows in kinds]
-    measured = dynamics.Measured(np.stack([rows[-1] for rows in kinds]), dynamics.stages(models), {})
-    assert failing(dynamics.apart(measured)) == ["part of the rise of the pattern's share made in the first stage"]
+    ends = dynamics.stages(models)
+    measured = dynamics.Measured(np.stack([rows[-1] for rows in kinds]), ends, {}, ends.early)
+    assert failing(dynamics.apart(measured.fast)) == ["part of the rise of the pattern's share made in the first stage"]
     assert verdict(dynamics.ends_in_order(measured)) == "holds"
     assert failing(dynamics.in_two_stages(measured)) == [
         "other steps halve, over same step with another pattern begins to fall"]
+
+
+def test_attention_elsewhere_must_not_grow_as_fewer_examples_match():
+    """Longer training lowers it everywhere and passes no other exponent."""
+    fractions, spread = (0.2, 0.4, 0.8), 1 + 0.01 * np.arange(SEEDS)[:, None]
+
+    def measured(exponent, least):
+        elsewhere = {fraction: least * spread * np.ones(3) * (fraction / 0.8)**exponent for fraction in fractions}
+        return dynamics.Measured(np.zeros((SEEDS, 4)), None, {f: 1 - values for f, values in elsewhere.items()}, None)
+
+    assert verdict(dynamics.free_of_alpha(measured(0.0, 0.03))) == "holds"
+    for least in (0.05, 0.001):
+        (name,) = failing(dynamics.free_of_alpha(measured(-1.0, least)))
+        assert name.startswith("exponent of alpha'")
+    assert "fails" in [verdict(dynamics.gathered_everywhere(measured(-1.0, 0.05)))]
 
 
 @pytest.mark.slow
@@ -144,7 +161,9 @@ def test_icl(lab, monkeypatch):
     assert list(measured.needs.x) == ["alpha'", "tau_o"]
     assert measured.faint.name == "rho_o"
     for rule in icl.ENTRY.parts:
-        assert verdict(rule.checks(measured)) == "holds" or rule.place.startswith("small rho_o"), rule.place
+        reached = verdict(rule.checks(measured))
+        near = rule.place == "theorem 3 (b)" and reached == "inconclusive"  # the values of tau_o lie near each other
+        assert reached == "holds" or near or rule.place.startswith("small rho_o"), rule.place
     few = {**measured.few, "trained": measured.few["untrained"]}
     assert any("untrained" in name for name in failing(icl.training_helps(measured._replace(few=few))))
 
@@ -153,7 +172,9 @@ def test_icl(lab, monkeypatch):
 def test_condition1(lab):
     good = condition1.measure(lab("trained", 600))
     for rule in condition1.ENTRY.parts:
-        assert verdict(rule.checks(good)) == ("fails" if rule.place == condition1.BACK else "holds"), rule.place
+        assert verdict(rule.checks(good)) == ("fails" if rule.place.endswith("as the vote") else "holds"), rule.place
+    direct = condition1.errs_for_good(good._replace(most=good.most._replace(icl=np.zeros_like(good.most.icl))))
+    assert verdict(direct) == "fails"
     for kind in BROKEN:
         broken = condition1.measure(lab(kind))
         for rule in (condition1.chains_succeed, condition1.figure):
@@ -163,7 +184,8 @@ def test_condition1(lab):
 def test_a_setting_outside_the_premises_says_nothing_about_the_theorem(models):
     """The step size is 10; theorem 1 takes one below 1, as the judged run has."""
     last = along(models["trained"])[:, -1]
-    measured = dynamics.Measured(last, dynamics.stages(models["trained"]), {0.8: last[:, :1]})
+    ends = dynamics.stages(models["trained"])
+    measured = dynamics.Measured(last, ends, {0.8: last[:, :1]}, ends.early)
     proposition = dynamics.ENTRY.parts[0]
     for scale in ("quick", "full"):
         judged_run = covered_run(SIZES[scale].steps)
@@ -175,14 +197,22 @@ def test_a_setting_outside_the_premises_says_nothing_about_the_theorem(models):
 
 
 def test_the_first_rule_on_needed_examples_still_judges():
-    """A law steeper than -2.35 stays below the order and fails the first rule."""
+    """A law steeper than -2.35 outgrows the order, and stays below it with the constant 1."""
     x = np.array([0.2, 0.4, 0.8])
-    counts = np.outer(1 + 0.01 * np.arange(SEEDS), x**-2.6)
-    measured = SimpleNamespace(needs=SimpleNamespace(counts={"rho": counts}, shares={"rho": counts / 1000},
-                                                     exponents={"rho": power(x, counts)}))
+
+    def measured(exponent):
+        counts = np.outer(1 + 0.01 * np.arange(SEEDS), x**exponent)
+        return SimpleNamespace(needs=SimpleNamespace(
+            counts={"rho": counts}, shares={"rho": counts * x**2 / 100}, exponents={"rho": power(x, counts)},
+            x={"rho": list(x)}))
+
     theorem = examples.ENTRY.parts[0]
-    assert verdict(theorem.checks(measured)) == "holds"
-    assert failing(theorem.earlier[0].checks(measured)) == ["exponent of rho"]
+    first, second = theorem.earlier
+    assert verdict(theorem.checks(measured(-2.0))) == "holds"
+    (name,) = failing(theorem.checks(measured(-2.6)))
+    assert name.startswith("least rho: exponent of examples needed")
+    assert failing(first.checks(measured(-2.6))) == ["exponent of rho"]
+    assert verdict(second.checks(measured(-2.6))) == "holds"
 
 
 def test_the_law_at_small_rho():

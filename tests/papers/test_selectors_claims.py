@@ -17,6 +17,8 @@ from iclab.papers.selectors.patterns import new_patterns, single_tasks
 from iclab.papers.selectors.settings import CONSTANT, a_run
 
 SEEDS = [0, 1, 2, 3]
+LAST = [13_000, 4_000, 2_400]
+"""Last steps along lam*."""
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +78,17 @@ def test_norms_are_in_order(models):
     assert verdicts(features.irrelevant_stay(features.Measured(stays, ends))) == ["fails"]
 
 
+def test_irrelevant_patterns_change_less_than_relevant_ones(models):
+    norms = pattern_norms(models)
+    assert verdicts(features.changes(norms)) == ["holds", "holds"]
+    assert verdicts(features.relevant_alone(norms)) == ["holds"] * 4
+    spread = 1 + 0.01 * np.arange(4)[:, None]
+    everything = {name: spread * np.array([[0.1, 3.0]]) for name in norms}
+    assert verdicts(features.changes(everything)) == ["fails", "fails"]
+    untrained = {name: spread * np.array([[0.1, 0.1 + 0.001 * name.endswith(" relevant")]]) for name in norms}
+    assert "fails" in verdicts(features.relevant_alone(untrained))
+
+
 def test_neurons_read_labels(models):
     """Untrained models read them as often as features; one that mixes the halves has no small neurons."""
     probed = at_ends(models)
@@ -85,13 +98,16 @@ def test_neurons_read_labels(models):
     before = {name: values[:, [0, 0]] for name, values in probed.items()}
     assert verdicts(decode.labels_are_read(before))[1] == "fails"
     seeds = np.arange(16)[:, None]
-    good = {"share after values": 0.8 + 0.01 * seeds / 16, "input of others": 2.0 + 0 * seeds,
+    good = {"share after values": np.array([[0.5, 0.8]]) + 0.01 * seeds / 16, "input of others": 2.0 + 0 * seeds,
             "labels after values": 2.0 + 0 * seeds, "features after values": 1.0 + 0 * seeds}
-    assert verdicts(decode.lucky_decode(good)) == verdicts(decode.labels_larger(good)) == ["holds"]
+    assert verdicts(decode.lucky_decode(good)) == ["holds", "holds"]
+    assert verdicts(decode.lucky_decode({"share after values": np.full((16, 2), 0.5) + 0.01 * seeds / 16})) == [
+        "holds", "fails"]  # untrained
+    assert verdicts(decode.labels_larger(good)) == ["holds"]
     assert verdicts(decode.others_stay_small({"input of others": np.full((64, 1), 2.0)})) == ["holds"]
     bad = {"share after values": 0.05 + 0.01 * seeds / 16, "input of others": 80.0 + 0 * seeds,
            "labels after values": 1.0 + 0 * seeds, "features after values": 2.0 + 0 * seeds}
-    for rule in (decode.lucky_decode, decode.others_stay_small, decode.labels_larger):
+    for rule in (decode.constant_fraction, decode.others_stay_small, decode.labels_larger):
         assert verdicts(rule(bad)) == ["fails"], rule.__name__
 
 
@@ -107,14 +123,17 @@ def test_attention_concentrates(models):
     fall = np.tile([0.6, 0.6, 0.3, 0.02, 0.01], (8, 1)) * (1 + 0.01 * np.arange(8)[:, None])
     good = measured._replace(steps=steps, losses=np.tile([1.0, 0.1, 0.0, 0.0], (8, 1)), missing=fall,
                              tested={"new": fall[:, -1]})
-    assert verdicts(attention.concentrates(good)) == ["holds", "holds"]
+    assert verdicts(attention.concentrates(good)) == verdicts(attention.falls_like_one_over_t(good)) == ["holds"]
+    assert verdicts(attention.limit_and_bound(good)) == ["holds", "holds"]
     assert verdicts(attention.everywhere(good)) == ["holds"]
     assert (attention.slopes(good) < -1).all()
     stalled = good._replace(missing=np.maximum(fall, 0.55), tested={"new": np.maximum(fall, 0.55)[:, -1]})
-    assert verdicts(attention.concentrates(stalled)) == ["fails", "fails"]
+    assert verdicts(attention.concentrates(stalled)) == ["fails"]
+    slow = good._replace(missing=0.05 * np.array([12.0, 10, 8, 8 * 2**-0.3, 8 * 4**-0.3]) * fall[:, :1])
+    assert verdicts(attention.falls_like_one_over_t(slow)) == ["fails"]
     assert verdicts(attention.everywhere(stalled)) == ["fails"]
     untrained = good._replace(losses=np.ones((8, 4)))
-    assert verdicts(attention.concentrates(untrained))[1] == "inconclusive"
+    assert verdicts(attention.falls_like_one_over_t(untrained)) == ["inconclusive"]
 
 
 def test_iterations_and_new_patterns():
@@ -127,12 +146,12 @@ def test_iterations_and_new_patterns():
 
     def failing_parts(counts, error):
         measured = noise.Measured(axes, counts, {name: np.full(8, error) for name in tests},
-                                  {name: np.full(8, error) for name in tests}, 1000, np.full((8, 5), error))
+                                  {name: np.full(8, error) for name in tests}, 1000, np.full((8, 5), error), LAST)
         return {part.place for part in noise.ENTRY.parts if "fails" in verdicts(part.checks(measured))}
 
     errs = {"theorem 1, error", "theorem 2", "theorem 2, shortest prompts"}
     assert failing_parts(counts | {"tau": spread * np.array([1.0, factor * 0.99])}, 0.0) - {
-        "theorem 1's bound on T"} == {"theorem 2's condition on coefficients"}
+        "theorem 1's bound on T"} == {"abstract, necessary conditions"}
     assert failing_parts(counts, 0.5) == errs
     steep = {axis: values ** 3 for axis, values in counts.items()}
     assert failing_parts(steep, 0.5) == errs | {"theorem 1, T against lam*", "theorem 1, T against M",
@@ -141,6 +160,9 @@ def test_iterations_and_new_patterns():
     assert failing_parts(flat, 0.5) == errs | {"theorem 1's bound on T"}
     never = {axis: np.full_like(values, np.nan) for axis, values in counts.items()}
     assert {"theorem 1, T against lam*", "theorem 1, T against M", "spread coefficients"} <= failing_parts(never, 0.0)
+    late = noise.Measured(axes, counts | {"lam*": counts["lam*"] * [[np.nan, 1.0, 1.0]]}, {}, {}, 1000,
+                          np.zeros((8, 5)), [5, 2, 1])
+    np.testing.assert_array_equal(late.reached("lam*")[:, 0], 5)  # the least that T can be
 
 
 def test_the_runs_that_measure_iterations():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 from browser import opened
 from judged import FINISHED, NASTY
 
 from iclab.lab.entries import Table
 from iclab.papers.references import OURS
-from iclab.papers.scaling.limits import HEADER
+from iclab.papers.scaling.limits import HEADER, Along, tabulated
 from iclab.report.growth import of_entries
 from iclab.report.page import Page
 
@@ -40,8 +41,14 @@ def test_rows_come_from_tables_of_limits_with_the_verdict_of_their_part(finished
     assert growth.item.entry.id == "mamba.robust"
     first, second = growth.rows
     assert first[:6] == ROWS[0][:6]
-    assert first.part.verdict == "fails"
-    assert second.part is None
+    assert [part.verdict for part in first.parts] == ["fails"]
+    assert second.parts == []
+
+
+def test_a_number_that_two_parts_judge_has_one_row():
+    number = Along("error", "M1", (6.0, 8.0, 10.0, 12.0), np.ones((4, 4)) * np.arange(1, 5)[:, None])
+    table = tabulated("scaling.some", {"its size": number, "its rate": number})
+    assert [row[-1] for row in table.rows] == ["its size; its rate"]
 
 
 def test_the_section_is_on_the_page_only_if_there_is_such_a_table(path):

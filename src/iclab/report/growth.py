@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from iclab.lab.claims import PartResult
 from iclab.lab.outcomes import Finished
-from iclab.papers.scaling.limits import HEADER
+from iclab.papers.scaling.limits import BETWEEN, HEADER
 
 
 class Grown(NamedTuple):
-    """A number along an axis: what grows, what is measured, both ends, exponent, limit, and the part that judges it."""
+    """A number along an axis: what grows, what is measured, both ends, exponent, limit, and the parts that judge it."""
 
     grows: str
     measured: str
@@ -19,8 +19,8 @@ class Grown(NamedTuple):
     last: str
     exponent: str
     tends: str
-    part: PartResult | None
-    """None where no part of its entry's claim has that place."""
+    parts: list[PartResult]
+    """Empty where no part of its entry's claim has that place."""
 
 
 class Growth(NamedTuple):
@@ -39,6 +39,5 @@ def of_entries(finished: Sequence[Finished]) -> list[Growth]:
 
 def _row(item: Finished, row: tuple[Any, ...]) -> Grown:
     grows, measured, first, last, exponent, tends, place = (str(cell) for cell in row)
-    parts = item.outcome.claim.parts if item.outcome.claim else []
-    judging = next((part for part in parts if part.place == place), None)
-    return Grown(grows, measured, first, last, exponent, tends, judging)
+    parts, places = item.outcome.claim.parts if item.outcome.claim else [], place.split(BETWEEN)
+    return Grown(grows, measured, first, last, exponent, tends, [part for part in parts if part.place in places])

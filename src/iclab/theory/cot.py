@@ -128,7 +128,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                by_law("Theorem 1 (i): length of training prompts", TRAINING_LENGTH, run, test, eps, constants),
                by_law("Theorem 1 (ii): number of iterations", ITERATIONS, run, test, eps, constants),
                order("Theorem 1 (ii): number of iterations", ">=", run.training.steps, sum(iteration_terms(run, eps)),
-                     "the same for epsilon"),
+                     f"{ITERATIONS.formula}, eps here"),
                order("Theorem 1 (iii): batch size", ">=", run.training.batch_size, max(eps**-2, M) * np.log(M),
                      "max{eps^-2, M} log M"))
     test_quality, condition = quality_of(test), condition_one(test)
@@ -144,6 +144,10 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   (ITERATIONS, TRAINING_LENGTH),
                   "The law takes one constant for all its terms, and its epsilon is the loss at which it was "
                   "measured; a finer accuracy adds M K / (eta eps). Step sizes of 1 and more are not covered."),
+        Statement("cot", "Equation 34", subject, "attention on other steps vanishes in the first stage",
+                  (*trained, order("Lemma F.6, eq. 163: number of patterns M", ">=", M, K**4 / alpha, "K^4 / alpha")),
+                  (), "Neither theorem 1 nor the paper's experiments have that number of patterns. Measured by "
+                  "cot.iterations."),
         Statement("cot", "Condition 1", subject, "direct prompting can be right", (condition,),
                   silent="Chain of thought does not need it."),
         Statement("cot", "Theorem 2", subject, f"chain of thought makes no error ({described})",

@@ -38,7 +38,7 @@ def _steps_order(run: Any, test: Any) -> float:
     return np.sqrt(M) / (lam * float(run.training.learning_rate)) * noise_factor(tau, M1)
 
 
-ITERATIONS = Law("selectors.T", "iterations T", "sqrt(M) / (lam* eta sqrt(1 - tau M1))", _steps_order,
+ITERATIONS = Law("selectors.T", "iterations T", "sqrt(M) / (lam* eta sqrt(1 - tau M1)), eps_m = 0", _steps_order,
                  lambda run, test: run.training.steps, "selectors.noise", "a training loss of 0.2", 0.2)
 
 
@@ -77,7 +77,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     domain: tuple[Condition, ...] = (
         at_least("Theorem 2: least coefficient of a new pattern", float(mixtures.min()), 0.0),
         is_so("Section 3.5: new patterns are orthonormal", orthonormal(test)),
-        same_patterns(prompts, test, "Section 3.5"),
+        same_patterns(prompts, test, "Section 3.5, new patterns apart"),
         at_most("Section 3.5: noise of the test", float(test.noise_norm or 0.0), tau, "that of training"),
         at_most("Theorem 2: number of new patterns", len(mixtures), M1),
         at_least("Theorem 2: number of test examples", test.prompt_length, 2 / alpha_test, "2 / alpha'"))
@@ -89,7 +89,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   "proportion to M. The factor 1 / (C - 1 / alpha), whose C is open, and eps_m are left out."),
         Statement("selectors", "Theorem 2", subject, "no error with new patterns that are positive combinations of the "
                   "training ones", (*trained, *domain), (),
-                  "Sufficient, not necessary: combinations with coefficient sum 0 are solved too (selectors.noise)."),
+                  "Sufficient by the introduction, necessary by the abstract: selectors.noise measures combinations "
+                  "with coefficient sum 0."),
         Statement("selectors", "Proposition 1", subject, "queries and keys of relevant patterns grow to order "
                   f"{np.sqrt(np.log(M)):.3g} [sqrt(log M)], those of irrelevant ones stay of order 1; attention on the "
                   "query's pattern goes to 1 as 1/T", trained, (),

@@ -4,14 +4,18 @@ n is the number of examples at which the error falls to 0.05, of a chain of thou
 answer given at once. One setting is varied at a time. The answer given at once depends on alpha', tau_o and rho_o,
 which are varied through tau and rho, as in the paper; varying tau_o so also changes rho_o.
 
-Rules of both claims. Theorem: most seeds reach that error in every setting, and n stays below the theorem's order with
-the constant 1; 0.05 is M^-1, the probability of failure that the proofs allow, M^-C, with C = 1. No test has more
-examples than training prompts. Figure: the slope of log n against the log of what is varied is negative. Ours: as rho
-falls from 0.1 to 0.05 the local slope, of the model and of the ideal vote, is within 0.35 of the theorem's -2; this
-takes more examples than training prompts have, which the theorems do not cover. A seed that does not reach the error
-there counts as if it did with the longest prompts, which makes the slope flatter, never steeper; this was added, and
-the number of prompts raised, after a first run in which some seeds did not. The theorem's first rule, written before
-the run, was that no slope is steeper than -2.35.
+Rules of both claims. Theorem: most seeds reach that error in every setting, and n does not outgrow the theorem's order,
+whose constant is open: between the two least values of what is varied, in the mean over seeds, the exponent of n over
+the order is at least -0.35. 0.05 is M^-1, the probability of failure that the proofs allow, M^-C, with C = 1. No test
+has more examples than training prompts. Figure: the slope of log n against the log of what is varied is negative. Ours:
+as rho falls from 0.1 to 0.05 the local slope, of the model and of the ideal vote, is within 0.35 of the theorem's -2;
+this takes more examples than training prompts have, which the theorems do not cover. A seed that does not reach the
+error there counts as if it did with the longest prompts, which makes the slope flatter, never steeper; this was added,
+and the number of prompts raised, after a first run in which some seeds did not. The theorem's first rule, written
+before the run, was that no slope is steeper than -2.35; the second, that n stays below the order with the constant 1,
+which an error of 0.01 would miss. The present one was written after a review; after a look at quick scale, whose values
+of tau and rho are larger, it leaves out settings whose two least values are not at most 0.4, as an order is about small
+ones.
 
 The rule at small rho was settled after a look at base seeds 0 to 2: at first it had a third value of rho and fewer
 prompts, and left some seeds without a slope.
@@ -40,7 +44,7 @@ from iclab.prompts.chain import Chain
 from iclab.prompts.transitions import weak_step
 from iclab.theory.cot import EXAMPLES, EXAMPLES_EXPONENT, prediction, quality_of
 
-NEEDED = 0.05
+NEEDED, SMALL_VALUE = 0.05, 0.4
 VOTES = {"cot": "vote", "icl": "vote_icl"}
 SMALL = {
     "the model": {
@@ -186,7 +190,22 @@ def specs_of(lab: Lab, needs: Needs) -> list[Spec]:
 
 
 def order_is_enough(needs: Needs) -> list[Check]:
-    """The theorem's rule."""
+    """The theorem's rule: n does not outgrow the order towards the least values."""
+    def ends(name: str) -> list[int]:
+        return np.argsort(needs.x[name])[:2].tolist()
+
+    def least(name: str) -> Mean:
+        first, second = ends(name)
+        share = needs.shares[name]
+        return Mean(np.log(share[:, second] / share[:, first]) / np.log(needs.x[name][second] / needs.x[name][first]))
+
+    return [all_reach(f"error falls to {NEEDED}", needs.counts.values()),
+            *(Check(f"least {name}: exponent of examples needed over the theorem's order", least(name), ">=",
+                    -TOLERANCE) for name in needs.shares if needs.x[name][ends(name)[-1]] <= SMALL_VALUE)]
+
+
+def order_is_enough_with_1(needs: Needs) -> list[Check]:
+    """The theorem's second rule."""
     return [all_reach(f"error falls to {NEEDED}", needs.counts.values()),
             *(Check(f"{name}: examples needed over the theorem's order, at most", Mean(shares.max(axis=1)), "<=", 1.0)
               for name, shares in needs.shares.items())]
@@ -215,9 +234,13 @@ def parts(theorem: str, bound: str, figure: str, settings: str) -> tuple[Part, .
     return (Part("theorem", theorem, f"Of the order of {bound} log M examples are enough.",
                  lambda measured: order_is_enough(measured.needs), theory=(theorem.capitalize(),),
                  measured=("Theorem 2 (v): number", "Theorem 3 (b): number"), accuracy=EPSILON, constant=1.0,
-                 earlier=(first,), replies={
-                     "holds": "The order is sufficient, with the constant 1 already.",
-                     "inconclusive": "The constant of the bound is open."}),
+                 earlier=(first, Rule(lambda measured: order_is_enough_with_1(measured.needs), "The constant is open, "
+                                      "and 1 covers an error of 0.05 but not one of 0.01.")), replies={
+                     "holds": "The order is sufficient; its constant is open, and larger for a smaller error.",
+                     "fails": "Over these values a small lead also makes the right step rarer, for the ideal vote as "
+                              "well.",
+                     "inconclusive": "The two least values lie near each other, and an exponent between them is "
+                                     "uncertain."}),
             Part("figure", figure, f"More examples are needed when {settings} is small.",
                  lambda measured: slopes(measured.needs, "<", 0.0),
                  replies={"holds": "This is the figure, with transition matrices that the paper leaves open."}),

@@ -29,19 +29,20 @@ EPSILON = 0.1
 """The theorems' epsilon that the batch of `covered_run` supports."""
 SIZES = {
     "tiny": Size(seeds=2, steps=100, prompts=100, long_prompts=100, default_prompts=100, short=(4, 8, 16, 32, 64),
-                 long=(1, 16, 256), mass_fractions=(), faint=(0.6, 0.8), faint_prompts=100,
+                 long=(1, 16, 256), mass_fractions=(), fast_steps=0, faint=(0.6, 0.8), faint_prompts=100,
                  axes={"alpha'": (0.6, 0.8), "tau": (0.5, 0.7), "rho": (0.7, 0.8)}),
     "quick": Size(seeds=8, steps=2_000, prompts=300, long_prompts=200, default_prompts=1_200, short=SHORT, long=LONG,
-                  mass_fractions=(), faint=(0.1, 0.2), faint_prompts=300,
+                  mass_fractions=(), fast_steps=0, faint=(0.1, 0.2), faint_prompts=300,
                   axes={"alpha'": (0.2, 0.4, 0.8), "tau": (0.3, 0.5, 0.7), "rho": (0.4, 0.6, 0.8)}),
     "full": Size(seeds=8, steps=3_000, prompts=1_000, long_prompts=500, default_prompts=2_000, short=SHORT, long=LONG,
-                 mass_fractions=(0.2, 0.4, 0.6), faint=(0.05, 0.1), faint_prompts=800,
+                 mass_fractions=(0.2, 0.4, 0.6), fast_steps=300, faint=(0.05, 0.1), faint_prompts=800,
                  axes={"alpha'": (0.2, 0.3, 0.4, 0.6, 0.8), "tau": (0.3, 0.4, 0.5, 0.6, 0.7),
                        "rho": (0.2, 0.3, 0.4, 0.6, 0.8)}),
 }
 """`short` and `long` are the numbers of examples at which errors are measured, the second where many are needed, with
 `long_prompts` prompts; `faint` are small values of rho, with `faint_prompts`; `mass_fractions` are values of alpha'
-at which attention is measured besides the default 0.8; the default setting has
+at which attention is measured besides the default 0.8; `fast_steps` are those of training with eta 10 for the second
+stage of figure 5, 0 where it is left out; the default setting has
 `default_prompts`, because the vote has many ties, broken at random."""
 
 

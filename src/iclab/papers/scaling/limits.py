@@ -29,6 +29,8 @@ from iclab.probes.error_rate import seed_interval
 
 HEADER = ("grows", "measured", "from", "to", "exponent", "tends to", "part")
 """Columns of every table of limits, by which the report finds them."""
+BETWEEN = "; "
+"""Between the places of the parts that judge a number."""
 POWERS = (0.25, 4.0)
 OPEN = "The interval over seeds contains the threshold; more seeds or sizes would decide."
 """What is said of a part that stays inconclusive for no other reason."""
@@ -229,12 +231,17 @@ def pictured(name: str, title: str, numbers: Numbers) -> list[Plot]:
 
 
 def tabulated(name: str, numbers: Numbers) -> Table:
-    """The rows of all numbers."""
-    return Table(name, "How fast, and where to", HEADER, [along.row(place) for place, along in numbers.items()])
+    """The rows of all numbers; a number that several parts judge has one row, with all their places."""
+    places: dict[int, list[str]] = {}
+    for place, along in numbers.items():
+        places.setdefault(id(along), []).append(place)
+    distinct = {id(along): along for along in numbers.values()}
+    return Table(name, "How fast, and where to", HEADER,
+                 [along.row(BETWEEN.join(places[key])) for key, along in distinct.items()])
 
 
 def told(numbers: Numbers) -> str:
     """All numbers in words."""
-    rows = [along.row(place) for place, along in numbers.items()]
+    rows = [along.row("") for along in dict.fromkeys(numbers.values())]
     return " ".join(f"{what[:1].upper()}{what[1:]}: {first}, {last} ({axis}), exponent {exponent}, tends to: {tends}."
                     for axis, what, first, last, exponent, tends, _ in rows)

@@ -20,6 +20,11 @@ from iclab.training import Run, Trained
 
 DECISIVE, STEPS, LOSS = 0.8, 1_000, 0.2
 USUAL = one_layer_run(DECISIVE, STEPS)
+SETTINGS = {"softmax, where not varied": {
+    "decisive fraction alpha": DECISIVE, "l_tr": USUAL.prompts.prompt_length, "m": USUAL.model.neurons,
+    "M1": USUAL.prompts.relevant_patterns, "M2": USUAL.prompts.irrelevant_patterns,
+    "delta": USUAL.model.init_scale, "steps at these sizes; others by theorem 3.3's law": STEPS}}
+"""What the entries print."""
 SMALL = 0.3
 """A neuron is small if its row of W_O W_V is below this share of the median row of the larger half."""
 WATCHED = 500

@@ -3,13 +3,12 @@
 Rules, written before the judging run, from runs with search seeds. T is the number of iterations to a training loss of
 0.2. The theorems on Mamba and the linear Transformer have no delta: T grows like log(1 / delta), so that the slope of T
 against log(1 / delta) at the small end of delta is that at the large end, within a factor of 4/3. One-layer
-Transformer: equation 83 has delta^(-2/3); the exponent of 1 / delta from 0.1 down lies within 0.35 of 2/3. The
-exponents of beta, l_tr and 1 - p_a in T, taken between two values of each, tend to those of theorems 1 and 3: the limit
-of -exponent, fitted against log(1 / delta), lies within 0.35 of the theorem's.
+Transformer: equation 83 has delta^(-2/3); the exponent of 1 / delta from 0.1 down lies within 0.17 of 2/3, the
+tolerance of `icl.iterations`. The exponents of beta, l_tr and 1 - p_a in T, taken between two values of each, tend to
+those of theorems 1 and 3: the limit of -exponent, fitted against log(1 / delta), lies within 0.35 of the theorem's.
 Searched on other seeds: the linear Transformer's exponents are -3.1, -1.8, -2.2 at delta 0.06 and -2.2, -1.2, -1.2 at
-0.002.
-Settled after a look: the one-layer Transformer's steps were raised by half, as one seed had not reached the loss.
-Cost: 520 short trainings.
+0.002. Settled after a look: the tolerance on equation 83, at first 0.35, which disagreed with `icl.iterations`; the
+one-layer Transformer's steps were raised by half, as one seed had not reached the loss. Cost: 520 short trainings.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ from jaxtyping import Float
 
 from iclab.core.spec import replace
 from iclab.lab.claims import Check, between
-from iclab.lab.entries import Checks, Entry, Findings, Part, Size
+from iclab.lab.entries import Checks, Entry, Findings, Part, Rule, Size
 from iclab.lab.estimates import Mean
 from iclab.lab.laboratory import Lab
 from iclab.lab.powers import TOLERANCE
+from iclab.papers.icl.iterations import QUARTER
 from iclab.papers.icl.iterations import a_run as softmax_run
 from iclab.papers.mamba.iterations import a_run as gated_run
 from iclab.papers.mamba.iterations import iterations
@@ -131,14 +131,18 @@ ENTRY = Entry(
                    "fails": "The theorems take the starting weights as a constant and say nothing of small ones.",
                    "inconclusive": OPEN}) for name in NAMES.values()),
         Part("ours", SOFTMAX, "The number of iterations grows like delta^(-2/3).",
-             lambda numbers: numbers[SOFTMAX].follows(-EXPONENTS["delta"]), replies={
-                 "holds": "Equation 83 gives the order of the iterations in delta.",
+             lambda numbers: numbers[SOFTMAX].follows(-EXPONENTS["delta"], QUARTER),
+             earlier=(Rule(lambda numbers: numbers[SOFTMAX].follows(-EXPONENTS["delta"]), "Its tolerance was twice "
+                           "that of `icl.iterations`, which judges the same law."),),
+             replies={
+                 "holds": "Over these starts equation 83 gives the order of the iterations in delta.",
                  "fails": "Delta is a constant of order 1 in the theorem; equation 83 need not hold for small ones.",
-                 "inconclusive": "Seeds differ widely at small delta, and the interval reaches the edge of what the "
-                                 "rule allows."}),
-        *(Part("ours", f"{NAMES[member]}, {axis}", f"The exponent of {axis} in the iterations tends to the theorem's.",
+                 "inconclusive": "The exponent is larger than 2/3 and near what the rule allows; seeds differ widely "
+                                 "at small delta."}),
+        *(Part("ours", f"{NAMES[member]}, {axis}", f"The exponent of {axis} in the iterations tends to the theorem's, "
+               f"to within {TOLERANCE:g}.",
                tends(member, axis), replies={
-                   "holds": "What a small start leaves over is the theorem's law.",
+                   "holds": "What a small start leaves over is near the theorem's law.",
                    "fails": "The theorem's iterations are sufficient; the least ones may have other exponents.",
                    "inconclusive": "A limit from few starts is uncertain by as much as the rule allows."})
           for member, axes in AXES.items() for axis in axes)))

@@ -3,11 +3,10 @@
 Rules, written before the judging run, from runs with search seeds. m neurons, steps by the theorem's law, ~ m^(2/3).
 The hinge loss on unseen tasks vanishes (exponent below 0, at most 0.001 at m 400), so do 1 - attention on the query's
 pattern (0.02) and 1 - the cosines of large neurons with the mean pattern and with +-q (0.005). The share of small
-neurons, those that pruning takes first, does not vanish: it does not fall (exponent at least -0.1) and lies in
-[0.05, 0.5] at m 400. Equation 82: the iterations to a loss of 0.2 grow like m^(2/3), within 0.35.
-Settled after a look: the first rule for small neurons asked for a share of 0.05 at every m, which a first run left
-open.
-Cost: 40 trainings.
+neurons, those that pruning takes first, does not vanish: it does not fall (exponent at least -0.1) and lies in [0.05,
+0.5] at m 400. Equation 82: the iterations to a loss of 0.2 grow like m^(2/3), within 0.17, the tolerance of
+`icl.iterations`. Settled after a look: the tolerance on equation 82 was 0.35 at first; the first rule for small neurons
+asked for a share of 0.05 at every m, which a first run left open. Cost: 40 trainings.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from __future__ import annotations
 from iclab.lab.claims import Check, between
 from iclab.lab.entries import Entry, Findings, Part, Rule, Size
 from iclab.lab.laboratory import Lab
+from iclab.papers.icl.iterations import QUARTER
 from iclab.papers.scaling import softmax
 from iclab.papers.scaling.limits import OPEN, Along, Numbers, pictured, tabulated, told
 from iclab.theory.icl import EXPONENTS
@@ -53,7 +53,7 @@ def run(lab: Lab) -> Findings:
              SMALL: Along("share of small neurons", "m", widths, numbers.small, 0.01),
              STEPS: Along("number of iterations to a loss of 0.2", "m", widths, numbers.iterations)}
     return Findings(shown="Loss, attention, neurons and iterations against the number of neurons.", measured=along,
-                    numbers=told(along), tables=[tabulated("scaling.width", along)],
+                    numbers=told(along), settings=softmax.SETTINGS, tables=[tabulated("scaling.width", along)],
                     plots=pictured("scaling.width", "As the one-layer Transformer gets wider", along))
 
 
@@ -70,14 +70,14 @@ ENTRY = Entry(
         Part("ours", ATTENTION, "All attention gathers on the query's pattern.",
              lambda numbers: numbers[ATTENTION].vanishes(0.02),
              replies={
-                 "holds": "Wider networks take more steps, in which attention gathers further.",
+                 "holds": "Wider networks are trained for more steps, ~ m^(2/3); width and steps are not told apart.",
                  "fails": "Corollary 4.3 is a statement about M1, not about m.",
                  "inconclusive": OPEN}),
         Part("ours", PATTERN, "Large neurons turn to the mean pattern.",
              lambda numbers: numbers[PATTERN].vanishes(0.005),
              replies={
-                 "holds": "The property of proposition 4.5 becomes exact in wide networks, in which the start counts "
-                          "for less.",
+                 "holds": "The property of proposition 4.5 is more nearly exact in wide networks, trained for more "
+                          "steps.",
                  "fails": "Proposition 4.5 bounds this angle by M2, not by m.",
                  "inconclusive": OPEN}),
         Part("ours", LABEL, "Large neurons turn to +-q.", lambda numbers: numbers[LABEL].vanishes(0.005),
@@ -93,7 +93,9 @@ ENTRY = Entry(
                  "fails": "In wide networks hardly any neuron, or nearly every one, is small.",
                  "inconclusive": OPEN}),
         Part("ours", STEPS, "Wider networks need more iterations, ~ m^(2/3).",
-             lambda numbers: numbers[STEPS].follows(EXPONENTS["m"]),
+             lambda numbers: numbers[STEPS].follows(EXPONENTS["m"], QUARTER),
+             earlier=(Rule(lambda numbers: numbers[STEPS].follows(EXPONENTS["m"]), "Its tolerance was twice that of "
+                           "`icl.iterations`."),),
              replies={
                  "holds": "Equation 82, with a of order m, gives this exponent.",
                  "fails": "Equation 82 is an upper bound on the iterations needed, for m of order M1^2.",

@@ -3,10 +3,12 @@
 The input of a neuron is split into a feature and a label part after W_V, as equation 10 prints it, or before, which
 tells what is read from features and from labels. Rules, at the end of training. Proposition 2, inside its premises and
 split as printed: of the neurons that vote for the truth, the label part exceeds the feature part in at least 1/8, which
-are m / 16 for either sign (lemma 7). Its second sentence: in at least 0.9 of the models the input of the other neurons,
-those in which it does so in less than half of the prompts for whose truth they vote, is at most 5 xi on average, where
-xi is the standard deviation of the entries of W_O at the start. Figure 1 (b), split as printed, at the same settings,
-as the paper gives none for its figures: in most models the mean label part is the larger. Ours: split before W_V, the
+are m / 16 for either sign (lemma 7), and in at least 0.1 more than before training, when chance alone gives about a
+half. Figure 1 (b), split as printed, at the same settings, as the paper gives none for its figures: in most models the
+mean label part is the larger; the same at our settings is a part of ours. Ours, on the second sentence of the
+proposition, as its constant and its set of neurons, fixed at the start, are open: in at least 0.9 of the models the
+input of the neurons in which the label part is the larger in less than half of the prompts for whose truth they vote is
+at most 5 xi on average, where xi is the standard deviation of the entries of W_O at the start. Split before W_V, the
 label part is the larger in at least half of the neurons, and in at least 0.1 more than before training; at the settings
 of our figure (longer patterns, fewer neurons) the label part alone errs on at most 0.01 of the prompts, the feature
 part alone on at least 0.3, split before W_V and as printed.
@@ -14,7 +16,9 @@ part alone on at least 0.3, split before W_V and as printed.
 History. At first all was judged at the settings of our figure; the share of 0.5, and the errors split before W_V, were
 written before the run. The other rules were written after a review and a look at search seeds, in which models differed
 widely: training turns the label columns of W_V into a random direction, and how much of it lies in the label half
-decides which part is the larger. Cost: 16 trainings of 5,000 steps, about 6 s, beyond `selectors.features`.
+decides which part is the larger. What chance gives was counted against the model after another review. These models are
+trained without noise, which kernels do fast; tau = 0 meets the premises too. Cost: 16 trainings of 5,000 steps, about 6
+s, beyond `selectors.features`.
 """
 
 from __future__ import annotations
@@ -46,12 +50,19 @@ def labels_exceed(probed: Records, cut: str = "") -> list[Check]:
 
 def lucky_decode(probed: Records) -> list[Check]:
     """Proposition 2, its first sentence."""
+    share = probed[f"share{PRINTED}"]
+    return [*constant_fraction(probed), Check("the same less that before training", Mean(share[:, -1] - share[:, 0]),
+                                              ">=", GAIN)]
+
+
+def constant_fraction(probed: Records) -> list[Check]:
+    """Its third rule."""
     return [Check("share of neurons whose label part exceeds the feature part after values",
                   Mean(probed[f"share{PRINTED}"][:, -1], UNIT), ">=", LUCKY)]
 
 
 def others_stay_small(probed: Records) -> list[Check]:
-    """Proposition 2, its second sentence."""
+    """Ours, on the second sentence of proposition 2."""
     return [Check(f"share of models in which the other neurons have at most {OF_XI:g} xi",
                   Share(probed["input of others"][:, -1] <= OF_XI), ">=", NEARLY_ALL)]
 
@@ -112,24 +123,35 @@ ENTRY = Entry(
              constant=CONSTANT, earlier=(
                  Rule(lambda probed: labels_exceed(probed["figure"], PRINTED), OUTSIDE),
                  Rule(lambda probed: labels_exceed(probed["theorem"], PRINTED), "The fraction that the proof gives is "
-                      "that of lemma 7, not a half.")),
-             replies={"holds": "Any constant fraction will do, and lemma 7 gives a small one.",
+                      "that of lemma 7, not a half."),
+                 Rule(lambda probed: constant_fraction(probed["theorem"]), "An untrained model passes it: chance alone "
+                      "gives about a half.")),
+             replies={"holds": "Training brings the label into more neurons than chance does, and lemma 7 asks for "
+                               "few.",
+                      "fails": "Lemma 7 asks for a fraction that chance already gives.",
                       "inconclusive": "Models differ in how much of the label W_V brings into the label half."}),
-        Part("theorem", "proposition 2, the other neurons", "The input of the other neurons stays of order xi.",
-             lambda probed: others_stay_small(probed["theorem"]), theory=("Proposition 2",), constant=CONSTANT,
-             replies={"fails": "The neurons that are unlucky at the start do stay small; the sentence overlooks lucky "
-                               "ones whose feature half W_V has filled with the label.",
-                      "inconclusive": "Too few models tell how often W_V fills the feature half of lucky neurons with "
-                                      "the label, which is left to chance at the start.",
-                      "holds": "As the proposition says, with a constant of 5."}),
+        Part("ours", "proposition 2, the other neurons", "The input of neurons in which the label part is the smaller "
+             "at the end is at most 5 xi.", lambda probed: others_stay_small(probed["theorem"]),
+             replies={"fails": "The constant is ours, and the proposition means neurons that are unlucky at the "
+                               "start, while these are told by what they read at the end.",
+                      "inconclusive": "Models differ too much for their number; the constant and the set of neurons "
+                                      "are ours.",
+                      "holds": "The order of the proposition is kept with a constant of 5, by these neurons too."}),
         Part("figure", "figure 1 (b)", "What neurons get from labels exceeds what they get from features.",
              lambda probed: labels_larger(probed["theorem"]),
              earlier=(Rule(lambda probed: labels_exceed(probed["figure"]), "It split before W_V, while equation 10 and "
                            "the figure split after it, and used settings outside the premises."),),
-             replies={"holds": "The figure shows a typical model.",
-                      "inconclusive": "Which half W_V fills with the label is left to chance at the start, so that "
-                                      "models differ; the figure shows one.",
-                      "fails": "The figure's settings are not in the paper."}),
+             replies={"holds": "The figure shows a typical model, inside the premises; its own settings are not in "
+                               "the paper.",
+                      "inconclusive": "Models differ in which part is the larger; the figure shows one.",
+                      "fails": "The figure's settings are not in the paper; longer patterns and fewer neurons, and "
+                               "those of the premises, were tried."}),
+        Part("ours", "figure 1 (b) at our settings", "The same with longer patterns and fewer neurons than the "
+             "premises ask for.", lambda probed: labels_larger(probed["figure"]),
+             replies={"holds": "The figure does not depend on the premises.",
+                      "inconclusive": "At these settings, outside the premises, models differ in which part is the "
+                                      "larger.",
+                      "fails": "These settings are outside the premises."}),
         Part("ours", "what neurons read", "Split before W_V, the label part is the larger in most neurons, because of "
              "training.", lambda probed: labels_are_read(probed["theorem"]),
              replies={"holds": "That is the mechanism that proposition 2 is about, measured where W_V does not mix the "
