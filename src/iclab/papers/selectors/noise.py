@@ -54,7 +54,7 @@ from iclab.training import Run, Trained
 SIZES = {
     "tiny": Size(seeds=2, steps=40, prompts=500, axes={"lam*": (0.85, 1.0), "M": (16, 20), "tau": (0.0, 0.12),
                                                        "lam* of spread coefficients": (0.5, 1.0)}),
-    "quick": Size(seeds=2, steps=2_000, prompts=1_000, axes={
+    "quick": Size(seeds=2, steps=400, prompts=1_000, axes={
         "lam*": (0.85, 1.0), "M": (16, 20), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.7, 1.0)}),
     "full": Size(seeds=7, steps=2_400, prompts=5_000, axes={
         "lam*": (0.33, 0.7, 1.0), "M": (16, 28), "tau": (0.0, 0.12), "lam* of spread coefficients": (0.4, 1.0)}),

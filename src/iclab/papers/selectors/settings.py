@@ -31,7 +31,7 @@ SIZES = {"tiny": Size(seeds=2, steps=50, prompts=500), "quick": Size(seeds=8, st
 
 
 THEOREM_SIZES = {"tiny": Size(seeds=2, steps=20, prompts=500, records=4, bare=0),
-                 "quick": Size(seeds=2, steps=5_000, prompts=1_000, records=4, bare=0),
+                 "quick": Size(seeds=2, steps=600, prompts=1_000, records=4, bare=0),
                  "full": Size(seeds=6, steps=5_000, prompts=5_000, records=10, bare=16)}
 OUTSIDE = "The paper gives no settings for its figure; at ours beta, M and m are outside the premises."
 CONSTANT = 0.3
