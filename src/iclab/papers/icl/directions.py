@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from iclab.core.spec import replace
+from iclab.papers.icl.growing import outside as outside_of
 from iclab.papers.icl.mechanism import DECISIVE, WATCHED
-from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain
+from iclab.papers.icl.settings import in_domain, one_layer_run
 from iclab.probes.watched import watched_prompts
 from iclab.prompts import Classification
 from iclab.prompts.tasks import parse_tasks
@@ -46,7 +47,8 @@ def relative_parts(models: Sequence[Trained], outside: bool) -> Float[np.ndarray
     for trained in models:
         prompts, size = trained.run.prompts, trained.run.model.init_scale
         M1, dimension = prompts.relevant_patterns, prompts.dimension
-        test = out_of_domain(DECISIVE) if outside else test_of(M1)
+        test = (outside_of(M1, irrelevant_patterns=prompts.irrelevant_patterns, dimension=dimension) if outside
+                else test_of(M1))
         batch = watched_prompts(test, WATCHED).numpy()
         # Irrelevant patterns lie along the axes behind the relevant ones; label coordinates come after the inputs.
         units = test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True)
