@@ -4,13 +4,14 @@ T is the first step at which the training loss, averaged over 5 steps, is at mos
 training examples at which the loss after 800 steps is 0.1, interpolated between lengths on a log scale. Rules, written
 before the run. Theorem 3.3 (iii): the exponent of alpha in l_tr lies within 0.17 of -1 (first 0.35). Only alpha is
 varied, neither log M1 nor beta. Theorem 3.3 (iv) has orders, for alpha and delta of order 1: T / alpha^(-2/3) at every
-alpha is at most twice what it is at alpha = 1, at deltas 0.05, 0.13 and 0.2; that it is at least half of that, so that
-no fewer are enough, is a part of its own. Ours: the exponent of alpha in T is within 0.1 of -2/3 at each of these
-deltas. Figure 6: the same at delta 0.13, and l_tr; the paper does not give its delta, and 0.13 was chosen by how well
-models train. These rules were settled after runs, which showed exponents of about -0.84, -0.65 and -0.49; before, (iv)
-was judged by them, first at delta 0.13 alone, within 0.35. Reported but not judged: T for other step sizes and loss
-targets, and the test error after training on short prompts. Cost: 600 short trainings, about 8 s.
-Settled after a look: with 400 steps some seeds did not reach the loss at |q| = 1, so that training is longer.
+alpha is at most 1.5 times what it is at alpha = 1, at deltas 0.05, 0.13 and 0.2; that it is at least that divided by
+1.5, so that no fewer are enough (a T without alpha would fail), is a part of its own. Ours: the exponent of alpha in T
+is within 0.1 of -2/3 at each of these deltas. Figure 6: the same at delta 0.13, and l_tr; the paper does not give its
+delta, and 0.13 was chosen by how well models train. These rules were settled after runs, which showed exponents of
+about -0.84, -0.65 and -0.49; before, (iv) was judged by them, first at delta 0.13 alone, within 0.35. Reported but not
+judged: T for other step sizes and loss targets, and the test error after training on short prompts. Cost: 600 short
+trainings, about 8 s. Settled after a look: with 400 steps some seeds did not reach the loss at |q| = 1, so that
+training is longer.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ OTHERS: tuple[Setting, ...] = ((0.13, 1.0),)
 """Reported but not judged."""
 CLOSE = 0.1
 """How far the exponent of alpha in T may lie from the theorem's."""
-FACTOR = 2.0
-"""By which T may depart from alpha^(-2/3) over all alpha, as an order."""
+FACTOR = 1.5
+"""By which T may depart from alpha^(-2/3) over all alpha, as an order; a T free of alpha departs by 1.84."""
 TARGETS = (0.5, 0.2, 0.1)
 TARGET, LOSS = 0.2, 0.1
 LENGTH_STEPS = 800
@@ -186,7 +187,7 @@ EXPONENT = ("The powers are orders, for alpha and delta of order 1; an exponent 
             "test one.")
 WIDE = "A tolerance of 0.35 is a third of the exponent."
 CROSSES = "The interval of the exponent at one of the deltas crosses the tolerance."
-TWICE = "The interval at one of the deltas crosses a factor of 2."
+ORDERS = "The interval at one of the deltas crosses the factor of 1.5."
 ENTRY = Entry(
     "icl.alpha", "Training prompts and iterations as fewer examples are decisive", "li2024icl, theorem 3.3, figure 6",
     run, says="As fewer training examples are decisive, T grows by the order of alpha^(-2/3), and the needed "
@@ -197,14 +198,14 @@ ENTRY = Entry(
              constant=IN_DOMAIN_CONSTANT, earlier=(FIRST, Rule(of_iterations(NOT_BELOW), EXPONENT)),
              replies={"holds": "Equation 82 makes the output grow like alpha^2 (eta T)^3.",
                       "fails": "Alpha is of order 1 in the theorem, and so is delta (remark 4.2): the power is not "
-                               "meant for small starts.", "inconclusive": TWICE}),
+                               "meant for small starts.", "inconclusive": ORDERS}),
         Part("theorem", NEEDED, "No fewer iterations than of the order alpha^(-2/3) are enough, whatever delta.",
              of_order(">=", 1 / FACTOR), theory=("Theorem 3.3",), measured=("number of iterations",), accuracy=TARGET,
              constant=IN_DOMAIN_CONSTANT, tight=True, earlier=(Rule(of_iterations(NOT_ABOVE), EXPONENT),),
              replies={"tight": "The Theta of (10) is an order in both directions.",
                       "not tight": "A start near 0.2 already tells patterns apart, and less of the time depends on "
                                    "alpha; that fewer iterations can be enough does not touch the theorem.",
-                      "inconclusive": TWICE}),
+                      "inconclusive": ORDERS}),
         Part("theorem", LENGTH, "The required length of training prompts grows like 1 / alpha.", of_length(),
              earlier=(Rule(of_length(TOLERANCE), WIDE),),
              theory=("Theorem 3.3",), measured=("length of training prompts", "number of test examples"), accuracy=LOSS,
