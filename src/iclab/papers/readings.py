@@ -59,8 +59,8 @@ READINGS = (
             "Open constants are asked for only as far as the paper's experiments meet them.", "icl.unseen"),
     Reading("icl", "theorem 3.3 (iv), equations 82 and 83", "T has delta^(-2/3) in the proof, not in the theorem; the "
             "number of neurons enters through a, which is m.", "Our law from equation 82, the T of the premises, has "
-            "both; it becomes equation 83 and the theorem only where m is of the order M1^2. The theorem, which has no m, is "
-            "judged as printed.", "icl.iterations"),
+            "both; it becomes equation 83 and the theorem only where m is of the order M1^2. The theorem, which has no "
+            "m, is judged as printed.", "icl.iterations"),
     Reading("icl", "corollary 4.3, equation 92", "The corollary bounds what attention misses by M1^-C for any C > 1; "
             "the proof has 2 / (alpha' M1), so C = 1, which says nothing for alpha' below 2 / M1.",
             "The corollary is judged as printed, equation 92 apart.", "icl.attention"),
