@@ -126,7 +126,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
         Statement("icl", "Condition 3.2", subject, "training on these tasks can generalise to all",
                   tuple(theorem33_conditions(run, test)[:1]),
                   silent="M1 tasks can be enough; icl.tasks measures what fewer tasks or uncovered patterns cost."),
-        Statement("icl", "Theorem 3.3", subject, f"expected hinge loss of order {eps:g} on every in-domain task",
+        Statement("icl", "Theorem 3.3", subject, f"expected hinge loss of order {eps:g} over all in-domain tasks",
                   (*theorem33_conditions(run, test), *trained), (ITERATIONS, TRAINING_LENGTH, EXAMPLES),
                   "For test examples the premise uses the theorem's constant; icl.context fits the one for an error of "
                   "0.05."),
