@@ -148,6 +148,12 @@ def test_an_untrained_model_has_no_parts_along_others():
     assert key[norms.QUANTITIES.index(norms.LABEL)] == 0
 
 
+def test_new_patterns_among_others():
+    x = np.eye(30)[[0, 5, 6, 29]]
+    np.testing.assert_array_equal(directions.among(x, 6, 24), x)
+    np.testing.assert_array_equal(directions.among(x, 8, 8), np.eye(16)[[0, 5, 8, 15]])
+
+
 def test_training_takes_from_partners_what_it_gives():
     runs = [directions.a_run(6, 400, tasks) for tasks in norms.FAMILIES.values()]
     place = norms.QUANTITIES.index(norms.PARTNERS)
