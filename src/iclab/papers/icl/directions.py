@@ -51,7 +51,7 @@ def relative_parts(models: Sequence[Trained], outside: bool) -> Float[np.ndarray
                 else test_of(M1))
         # Prompts are drawn among the paper's patterns, so that one program draws those of every M1 out of domain.
         batch = watched_prompts(out_of_domain(DECISIVE) if outside else test, WATCHED).numpy()
-        inputs = among(batch.x, M1, prompts.irrelevant_patterns) if outside else batch.x
+        inputs = among(np.asarray(batch.x), M1, prompts.irrelevant_patterns) if outside else np.asarray(batch.x)
         # Irrelevant patterns lie along the axes behind the relevant ones; label coordinates come after the inputs.
         units = test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True)
         labels = np.zeros((*batch.y.shape, trained.run.model.embedding.size))
