@@ -63,15 +63,16 @@ def test_powers_of_alpha():
     losses = np.stack([0.4 / fraction / lengths for fraction in size.short])
 
     def judged(T, loss, at_small_start=1.0):
-        counts = {(setting, alpha.TARGET): np.tile(T ** (at_small_start if setting[0] < 0.1 else 1.0), (8, 1))
+        counts = {(setting, alpha.TARGET): np.tile(T ** (at_small_start if setting[0] < 0.1 else 1.0), (12, 1))
                   for setting in alpha.STARTS}
         results = alpha.Measured(size, counts, np.tile(loss, (8, 1, 1)), np.zeros((8, *loss.shape)))
         return [worst(part.checks(results)) for part in alpha.ENTRY.parts]
 
-    assert judged(steps, losses) == ["holds"] * 4
-    assert judged(steps, losses, at_small_start=1.5) == ["fails", "holds", "holds", "holds"]
-    assert judged(np.full_like(steps, 100.0), np.tile(0.4 / lengths, (5, 1))) == ["holds", "fails", "fails", "fails"]
-    assert judged(np.full_like(steps, np.nan), np.ones_like(losses)) == ["fails"] * 4
+    assert judged(steps, losses) == ["holds"] * 5
+    assert judged(steps, losses, at_small_start=1.3) == ["holds"] * 4 + ["fails"]
+    assert judged(steps, losses, at_small_start=2.0) == ["fails", "holds", "holds", "holds", "fails"]
+    assert judged(np.full_like(steps, 100.0), np.tile(0.4 / lengths, (5, 1))) == ["holds"] + ["fails"] * 4
+    assert judged(np.full_like(steps, np.nan), np.ones_like(losses)) == ["fails"] * 5
     assert alpha.a_run(0.6, 8, 10, (0.2, 1.0)).model.init_scale == 0.2
 
 
@@ -113,9 +114,10 @@ def measured_norms(whole, part, *, others, along_partners=-1.0, drift=0.0):
     noise = np.random.default_rng(0).normal(1, 0.001, (4, 1))
     parts = {(family, vector, quantity): noise * values.get(quantity, others(np.array(patterns, float)))
              for family in norms.FAMILIES for vector in norms.VECTORS for quantity in norms.QUANTITIES}
-    parts |= {(norms.OUTSIDE, *key[1:]): array[:, :1] for key, array in list(parts.items())}
+    parts |= {(norms.OUTSIDE, *key[1:]): array for key, array in list(parts.items())}
+    sizes = {where: {M1: M1 for M1 in patterns} for where in (*norms.FAMILIES, norms.OUTSIDE)}
     longer = {vector: Difference(noise[:, 0] * (0.2 + drift), noise[:, 0] * 0.2) for vector in norms.VECTORS}
-    return norms.Measured({("query", place): norms.estimates(whole, part) for place in PLACES}, patterns, parts, longer)
+    return norms.Measured({("query", place): norms.estimates(whole, part) for place in PLACES}, sizes, parts, longer)
 
 
 def test_parts_within_their_order(models):
@@ -146,6 +148,12 @@ def test_an_untrained_model_has_no_parts_along_others():
     assert key[norms.QUANTITIES.index(norms.LABEL)] == 0
 
 
+def test_new_patterns_among_others():
+    x = np.eye(30)[[0, 5, 6, 29]]
+    np.testing.assert_array_equal(directions.among(x, 6, 24), x)
+    np.testing.assert_array_equal(directions.among(x, 8, 8), np.eye(16)[[0, 5, 8, 15]])
+
+
 def test_training_takes_from_partners_what_it_gives():
     runs = [directions.a_run(6, 400, tasks) for tasks in norms.FAMILIES.values()]
     place = norms.QUANTITIES.index(norms.PARTNERS)
@@ -168,10 +176,11 @@ def test_the_coefficient_sum(models):
         falls = np.where(np.array(sums_of) < 1, 0.3, 0.0) + np.zeros((4, 1))
         cliff = ood.Errors(sums_of, falls, 1000, [], falls)
         smooth = cliff._replace(values=0 * falls)
-        parts = ood.ENTRY.parts[:3]
-        assert [worst(part.checks({"softmax": cliff, "gpt2": cliff})) for part in parts] == ["holds"] * 3
-        assert [worst(part.checks({"softmax": smooth, "gpt2": smooth})) for part in parts] == [
-            "holds", "fails", "fails"]
+        parts = ood.ENTRY.parts[:4]
+        assert [worst(part.checks(dict.fromkeys(("softmax", "gpt2", "tame"), cliff))) for part in parts] == [
+            "holds"] * 4
+        assert [worst(part.checks(dict.fromkeys(("softmax", "gpt2", "tame"), smooth))) for part in parts] == [
+            "holds", *["fails"] * 3]
 
 
 def curves(passes, hinge):

@@ -45,7 +45,7 @@ READINGS = (
     Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (workshop "
             "version, eq. 61) bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
     Reading("icl", "section 2.3 and algorithm 1", "The output weights are +-1/m in one place and +-1/sqrt(m) in the "
-            "other.", "+-1/m; with +-1/sqrt(m) no step size tried makes it train."),
+            "other.", "+-1/m."),
     Reading("icl", "definition of the error", "An error is z F < 0, so a model that always outputs 0 never errs.",
             "z F <= 0, for this and every other paper: the choice decides what pruning costs.", "icl.pruning"),
     Reading("icl", "section 5", "Step size, batch size, iterations, neurons, starting value and length of q are not "
@@ -53,12 +53,26 @@ READINGS = (
     Reading("icl", "section 5", "K' = 5 and K = 0.5 are given together; that the first belongs to out-of-domain "
             "data is said in section 3.2.", "In-domain tests have K = 0.5, out-of-domain ones K' = 5.", "icl.unseen"),
     Reading("icl", "equation 44, appendix C.6", "The proofs take labels of length 1; section 5 gives no length.",
-            "|q| = 1; unseen tasks and figure 7 are shown with |q| = beta = 3 as well.", "icl.tasks"),
+            "|q| = 1 for one layer, with |q| = beta = 3 beside it for unseen tasks and figure 7; GPT-2 has |q| = 3.",
+            "icl.tasks"),
     Reading("icl", "section 3.2", "M2 <= O(M1) and K' <= O(1); the experiments have M2 = 4 M1 and K' = 5.",
             "Open constants are asked for only as far as the paper's experiments meet them.", "icl.unseen"),
     Reading("icl", "theorem 3.3 (iv), equations 82 and 83", "T has delta^(-2/3) in the proof, not in the theorem; the "
-            "number of neurons enters through a.", "The law has both, with a of order m; M1 is varied with m ~ M1^2.",
-            "icl.iterations"),
+            "number of neurons enters through a, which is m.", "Our law from equation 82, the T of the premises, has "
+            "both; it becomes equation 83 and the theorem only where m is of the order M1^2. The theorem, which has no "
+            "m, is judged as printed.", "icl.iterations"),
+    Reading("icl", "corollary 4.3, equation 92", "The corollary bounds what attention misses by M1^-C for any C > 1; "
+            "the proof has 2 / (alpha' M1), so C = 1, which says nothing for alpha' below 2 / M1.",
+            "The corollary is judged as printed, equation 92 apart.", "icl.attention"),
+    Reading("icl", "proposition 4.1 (19), equation 99", "The proposition is about tokens with their irrelevant part; "
+            "the proof takes tokens without it, and leaves out what W starts with.",
+            "As printed; what training adds is judged apart.", "icl.norms"),
+    Reading("icl", "section 3.3, insight 1", "The tasks that are enough are a fraction (M1 - 1)^(-1/2) of all; M1 of "
+            "M1 (M1 - 1) are 1 / (M1 - 1).", "M1 tasks, the number of condition 3.2.", "icl.tasks"),
+    Reading("icl", "lemmas B.5, B.6", "The proofs take training prompts of the order max{M1, M2} log M1 and B T of "
+            "the order M1^2; theorem 3.3 asks for neither.", "The premises are those of the theorem."),
+    Reading("icl", "section 5.3, figure 4", "The domain and the lengths of the prompts are not given.",
+            "The figure is read out of domain; the same is asked in domain.", "icl.baselines"),
     Reading("icl", "equation 2", "The softmax runs over the context in equation 2, over the context and the query in "
             "the proofs.", "As in equation 2."),
     Reading("selectors", "theorem 2 and remark 1", "New patterns combine the training-relevant ones in the theorem, "

@@ -11,8 +11,8 @@ from iclab.theory.setting import algorithm, balanced, orthonormal, plain_pattern
 from iclab.theory.statements import Condition, Constant, Law, Statement, at_least, at_most, by_law, is_so, order
 
 EXPONENTS = {"M1": 1.0, "beta": -2 / 3, "eta": -1.0, "alpha": -2 / 3, "delta": -2 / 3, "m": 2 / 3}
-"""T = Theta(eta^-1 M1 (delta alpha beta)^(-2/3) sqrt(log M1)), theorem 3.3 (iv) with equation 83, which has delta too.
-M1 is that of m ~ M1^2; at fixed m it has the exponent `M1_AT_FIXED_WIDTH`."""
+"""T = Theta(eta^-1 M1 (alpha beta)^(-2/3) sqrt(log M1)) is theorem 3.3 (iv), which has neither delta, here from
+equation 83, nor m, from equation 82. M1 is that of m ~ M1^2; at fixed m it has the exponent `M1_AT_FIXED_WIDTH`."""
 M1_AT_FIXED_WIDTH = -1 / 3
 """By equation 82 the output is of order delta^2 beta^2 alpha^2 (eta T)^3 M1 / a^2 with a ~ m. It is of order 1 where
 eta T ~ (m^2 / M1)^(1/3) (delta beta alpha)^(-2/3): with m ~ M1^2 that is equation 83. Its other term, linear in eta T,
@@ -53,7 +53,8 @@ def first_steps(run: Any) -> float:
     return float(np.sqrt(m * M1) / (eta * alpha * beta**2 * delta * float(model.embedding.norm) * start))
 
 
-ITERATIONS = Law("icl.T", "iterations T", "(m^2 / M1)^(1/3) sqrt(log M1) (delta alpha beta)^(-2/3) / eta", _steps_order,
+ITERATIONS = Law("icl.T", "iterations T (our law from equation 82)",
+                 "(m^2 / M1)^(1/3) sqrt(log M1) (delta alpha beta)^(-2/3) / eta", _steps_order,
                  lambda run, test: run.training.steps, "icl.iterations", "a training loss of 0.2", 0.2)
 TRAINING_LENGTH = Law("icl.l_tr", "training examples l_tr", "log M1 / alpha",
                       lambda run, test: np.log(run.prompts.relevant_patterns) / float(run.prompts.decisive_fraction),
@@ -117,14 +118,15 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                by_law("Theorem 3.3 (iii): length of training prompts", TRAINING_LENGTH, run, test, eps, constants),
                order("Theorem 3.3 (iii): length of training prompts", ">=", l_tr, 1 / (beta**2 * alpha),
                      "1 / (beta^2 alpha)"),
-               by_law("Theorem 3.3 (iv): number of iterations", ITERATIONS, run, test, eps, constants))
+               by_law("Theorem 3.3 (iv), by our law from equation 82: number of iterations", ITERATIONS, run, test, eps,
+                      constants))
     small = eps + M1**-0.5
     subject = "softmax Transformer"
     return [
         Statement("icl", "Condition 3.2", subject, "training on these tasks can generalise to all",
                   tuple(theorem33_conditions(run, test)[:1]),
                   silent="M1 tasks can be enough; icl.tasks measures what fewer tasks or uncovered patterns cost."),
-        Statement("icl", "Theorem 3.3", subject, f"expected hinge loss of order {eps:g} on every in-domain task",
+        Statement("icl", "Theorem 3.3", subject, f"expected hinge loss of order {eps:g} over all in-domain tasks",
                   (*theorem33_conditions(run, test), *trained), (ITERATIONS, TRAINING_LENGTH, EXAMPLES),
                   "For test examples the premise uses the theorem's constant; icl.context fits the one for an error of "
                   "0.05."),

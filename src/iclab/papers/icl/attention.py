@@ -1,13 +1,15 @@
 """Claim `icl.attention`: attention concentrates on the examples that share the query's pattern (figure 2 B).
 
-Rules. Corollary 4.3: what is missing to 1 is of order M1^-C for any C > 1; judged with the weakest C, 1, at every M1
-from 5 (out of domain 6) to 10, with all that theorem 3.3 asks for growing too (`growing`): at most 1 / M1 in domain,
-and out of domain at most (2 - alpha') / (alpha' M1), which is what equation 92 states. Prompts without an example of
-the query's pattern are left out. The first rule was a share of 0.8 at M1 = 6. Figure 2 (B), out of domain (a = b =
-0.64), at decisive fraction 0.8 in training and test: that share, set after a first look at training. Ours: what is
-missing falls as M1 grows, with an exponent of at most -0.65.
-Looked at on other seeds before: about 0.01 in domain, and exponents above 0.
-Cost: 35 trainings of 800 to 1,900 steps, with `icl.neurons` and `icl.pruning`.
+Rules. Corollary 4.3: what is missing to 1 is of order M1^-C, for any C > 1; its constant is open, so that what is
+judged is whether (what is missing) M1^C grows, with C = 1.1, just above the weakest: its exponent of M1 is at most
+0.35, over M1 from 5 (out of domain 6) to 10, with all that theorem 3.3 asks for growing too (`growing`). Prompts
+without an example of the query's pattern are left out. These rules were settled after runs and two readings of the
+paper by others; the first ones were a share of 0.8 at M1 = 6, then at most 1 / M1 in domain and, out of domain, at most
+(2 - alpha') / (alpha' M1). That is what equation 92 of the proof states, with C = 1 and a constant that depends on
+alpha'; it is ours now. Figure 2 (B), out of domain (a = b = 0.64): a share of 0.8 at decisive fraction 0.8 in training
+and, as the paper gives no alpha' for the figure, at test, set after a first look at training; ours: the same at 0.6, at
+which our figure is drawn. Looked at on other seeds before: about 0.01 in domain, and exponents above 0. Cost: 35
+trainings of 800 to 1,900 steps, with `icl.neurons` and `icl.pruning`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.lab.claims import Check, worst
-from iclab.lab.entries import Checks, Entry, Findings, Part, Rule, Size
+from iclab.lab.entries import Checks, Entry, Findings, Note, Part, Rule, Size
 from iclab.lab.estimates import Mean
 from iclab.lab.laboratory import Lab
 from iclab.papers.icl.growing import (
@@ -46,10 +48,10 @@ from iclab.training import Trained
 SHARE = 0.8
 TRAINED, FIGURE_PROMPTS = 0.8, 500
 """Decisive fraction in training and at test for figure 2, unless otherwise specified in the paper, and prompts."""
-ORDER = -1.0
-"""The exponent of M1 with C = 1."""
+WEAKEST = 1.1
+"""C, just above 1."""
 CONSTANTS = {"in domain": 1.0, "out of domain": (2 - DECISIVE) / DECISIVE}
-"""Of 1 / M1: ours in domain, and that of equation 92 out of it."""
+"""Of 1 / M1 in domain, where it is ours, and out of it, from equation 92."""
 
 
 class Measured(NamedTuple):
@@ -117,9 +119,14 @@ def bound(place: str) -> Checks:
     return checks
 
 
-def vanishes(measured: Measured) -> list[Check]:
-    """What is missing falls like a power of M1."""
-    return [falls(f"what is missing {place}", numbers, ORDER) for place, numbers in measured.missing.items()]
+def vanishes(place: str) -> Checks:
+    """What is missing falls like a power of M1 above the first."""
+    return lambda measured: [falls(f"what is missing {place}", measured.missing[place], -WEAKEST)]
+
+
+def within_proof(measured: Measured) -> list[Check]:
+    """What the proof bounds, in and out of domain."""
+    return [check for place in measured.missing for check in bound(place)(measured)]
 
 
 def run(lab: Lab) -> Findings:
@@ -140,7 +147,7 @@ def run(lab: Lab) -> Findings:
         plots=[plot],
         measured=Measured({name: Mean(values[:, -1], UNIT) for name, values in shares.items()},
                           Mean(figure, UNIT), missing),
-        specs={COROLLARIES[place]: ends(lab, place) for place in PLACES},
+        specs={COROLLARIES[place]: ends(lab, place) for place in PLACES} | {PROOF: ends(lab, *PLACES)},
         numbers=f"Attention on the query's pattern before and after training, at test fraction {DECISIVE:g}: "
                 + "; ".join(f"{name} {values[:, 0].mean():.2f}, {values[:, -1].mean():.3f}"
                             for name, values in shares.items())
@@ -150,20 +157,34 @@ def run(lab: Lab) -> Findings:
 
 COROLLARIES = {place: f"corollary 4.3, {place}" for place in PLACES}
 NEAR = "Seeds differ too much around the threshold."
-GATHERS = {"holds": "Attention gathers on the examples that matter, as we prove.",
-           "fails": "The bound has a constant, which this rule takes to be that of our proof.", "inconclusive": NEAR}
+PROOF = "equation 92"
+GATHERS = {"holds": "Attention gathers on the examples that matter, as drawn.",
+           "fails": "The figure's alpha', |q|, delta and T are not given.", "inconclusive": NEAR}
+VANISHES = {"holds": "What is missing falls as fast as we prove.",
+            "fails": "Equation 92 has C = 1 and the factor 2 / alpha', and once every margin is 1 the hinge loss moves "
+                     "no weight, so that what is missing stays where it is; (20) promises more than that.",
+            "inconclusive": NEAR}
 ENTRY = Entry(
     "icl.attention", "Attention concentrates on the query's pattern", "li2024icl, corollary 4.3, figure 2 (B)", run,
-    says="After training, attention lies on the context examples with the query's pattern, in and out of domain.",
+    says="After training, attention lies on the context examples with the query's pattern, the more so the larger M1.",
     sizes={scale: Size(**vars(size), growing=vars(GROWING[scale])) for scale, size in SIZES.items()}, parts=(
-        *(Part("theorem", COROLLARIES[place], f"What attention misses to 1 {place} is at most of order 1 / M1.",
-               bound(place), theory=("Corollary 4.3",), constant=OUT_OF_DOMAIN_CONSTANT, replies=GATHERS,
-               earlier=(Rule(rule(place), "The corollary bounds what is missing by a power of M1."),))
+        *(Part("theorem", COROLLARIES[place], f"What attention misses to 1 {place} is of order M1^-C for any C > 1.",
+               vanishes(place), theory=("Corollary 4.3",), constant=OUT_OF_DOMAIN_CONSTANT, replies=VANISHES,
+               earlier=(Rule(rule(place), "The corollary bounds what is missing by a power of M1."),
+                        Rule(bound(place), "It had C = 1, which the corollary excludes as too weak, and constants.")))
           for place in PLACES),
         Part("figure", "figure 2 (B)", "After training, attention concentrates on examples with the query's pattern, "
              "out of domain.", gathered, replies=GATHERS),
-        Part("ours", "attention as M1 grows", "What attention misses to 1 falls like 1 / M1, in and out of domain.",
-             vanishes,
-             replies={"fails": "The corollary is a bound: what is missing may stay below it without falling, and once "
-                               "every margin is 1 the hinge loss moves no weight.",
-                      "holds": "The attention that is missing falls as fast as the bound.", "inconclusive": NEAR})))
+        Part("ours", "figure 2 (B) at test fraction 0.6", "The same where fewer test examples are decisive, 0.6 of "
+             "them.", rule("out of domain"),
+             replies={"holds": "Attention gathers with fewer decisive examples too.",
+                      "fails": "With fewer decisive examples there are more on which to lose attention.",
+                      "inconclusive": NEAR}),
+        Part("ours", PROOF, "What the proof has, with constants: what attention misses to 1 is at most 1 / M1 in "
+             "domain, and (2 - alpha') / (alpha' M1) out of it.", within_proof, theory=("Corollary 4.3",),
+             constant=OUT_OF_DOMAIN_CONSTANT,
+             replies={"holds": "This is what equation 92 gives, at the M1 of these runs.",
+                      "fails": "Equation 92 has a constant too.", "inconclusive": NEAR})),
+    notes=(Note("2026-11-18", "Longer training: at M1 = 6, 8 and 10, with twice and four times as many steps, 3 other "
+                "seeds, what is missing was between 0.008 and 0.011 in domain and between 0.097 and 0.117 out of "
+                "domain; exponents of M1 were -0.22 to -0.12 and 0.04 to 0.23."),))

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from iclab.core.spec import replace
+from iclab.papers.icl.growing import outside as outside_of
 from iclab.papers.icl.mechanism import DECISIVE, WATCHED
 from iclab.papers.icl.settings import in_domain, one_layer_run, out_of_domain
 from iclab.probes.watched import watched_prompts
@@ -46,13 +47,16 @@ def relative_parts(models: Sequence[Trained], outside: bool) -> Float[np.ndarray
     for trained in models:
         prompts, size = trained.run.prompts, trained.run.model.init_scale
         M1, dimension = prompts.relevant_patterns, prompts.dimension
-        test = out_of_domain(DECISIVE) if outside else test_of(M1)
-        batch = watched_prompts(test, WATCHED).numpy()
+        test = (outside_of(M1, irrelevant_patterns=prompts.irrelevant_patterns, dimension=dimension) if outside
+                else test_of(M1))
+        # Prompts are drawn among the paper's patterns, so that one program draws those of every M1 out of domain.
+        batch = watched_prompts(out_of_domain(DECISIVE) if outside else test, WATCHED).numpy()
+        inputs = among(np.asarray(batch.x), M1, prompts.irrelevant_patterns) if outside else np.asarray(batch.x)
         # Irrelevant patterns lie along the axes behind the relevant ones; label coordinates come after the inputs.
         units = test.patterns() / np.linalg.norm(test.patterns(), axis=1, keepdims=True)
         labels = np.zeros((*batch.y.shape, trained.run.model.embedding.size))
         labels[..., 0] = batch.y * trained.run.model.embedding.norm
-        columns = np.concatenate([batch.x, labels], axis=-1)
+        columns = np.concatenate([inputs, labels], axis=-1)
         for weights, tokens in ((trained.params.W_Q, slice(-1, None)), (trained.params.W_K, slice(None, -1))):
             W = np.asarray(weights, float)
             start = size * np.eye(*W.shape) * (np.arange(W.shape[1]) < dimension)
@@ -69,6 +73,17 @@ def relative_parts(models: Sequence[Trained], outside: bool) -> Float[np.ndarray
                 1 - (own / np.linalg.norm(projected, axis=-1).mean()) ** 2, partners / added, irrelevant_added / added,
                 np.linalg.norm(W[:, dimension]) / np.diag(W)[:M1].mean()])
     return np.array(values).reshape(len(models), len(VECTORS), len(QUANTITIES))
+
+
+def among(x: Float[np.ndarray, "*tokens dimension"], M1: int, M2: int) -> Float[np.ndarray, "*tokens more"]:
+    """Tokens of the paper's new patterns among this many training patterns: those behind the first six are in none of
+    them, and the 24 irrelevant patterns take the places of M2 in turn."""
+    first = out_of_domain().relevant_patterns
+    moved = np.zeros((*x.shape[:-1], M1 + M2))
+    moved[..., :first] = x[..., :first]
+    for i in range(x.shape[-1] - first):
+        moved[..., M1 + i % M2] += x[..., first + i]
+    return moved
 
 
 def _partners(prompts: Classification) -> Bool[np.ndarray, "patterns patterns"]:

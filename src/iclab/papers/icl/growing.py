@@ -2,9 +2,10 @@
 
 M2 = M1 irrelevant patterns, as M2 <= O(M1); m = 100 (M1 / 6)^2 neurons; T by the law of equations 82 and 83; decisive
 fraction 0.6. The new patterns out of domain stay the paper's three, so that only training changes; they take M1 >= 6.
-At `quick` the irrelevant patterns fill up 30 dimensions instead. Shared by `icl.attention`, `icl.neurons` and
-`icl.pruning`. Settled after a look: with 600 steps at M1 = 6 and M1 up to 12 some seeds had not finished training at
-the largest M1; from 6 on exponents were too uncertain, and at M1 = 4 the 15 % smallest are six neurons.
+At `quick` the irrelevant patterns fill up 30 dimensions instead. Shared by `icl.attention`, `icl.context`,
+`icl.neurons`, `icl.norms` and `icl.pruning`. Settled after a look: with 600 steps at M1 = 6 and M1 up to 12 some seeds
+had not finished training at the largest M1; from 6 on exponents were too uncertain, and at M1 = 4 the 15 % smallest are
+six neurons.
 """
 
 from __future__ import annotations
@@ -66,9 +67,14 @@ def tests_of(M1: int, size: Size) -> dict[str, Classification]:
     patterns = _patterns(M1, size.fill)
     tests = {"in domain": in_domain(DECISIVE, **patterns)}
     if M1 >= FIRST:
-        rows = tuple((*row, *[0.0] * (M1 - FIRST)) for row in new_patterns(LARGEST_SUM))
-        tests["out of domain"] = replace(out_of_domain(DECISIVE), pattern_mixtures=rows, **patterns)
+        tests["out of domain"] = outside(**patterns)
     return tests
+
+
+def outside(relevant_patterns: int, **others: int) -> Classification:
+    """Test prompts of the paper's three new patterns, in this many dimensions."""
+    rows = tuple((*row, *[0.0] * (relevant_patterns - FIRST)) for row in new_patterns(LARGEST_SUM))
+    return replace(out_of_domain(DECISIVE), pattern_mixtures=rows, relevant_patterns=relevant_patterns, **others)
 
 
 def grown_models(lab: Lab) -> dict[int, list[Trained]]:

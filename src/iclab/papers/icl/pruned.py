@@ -34,6 +34,7 @@ SMALL = 0.15
 QUARTER = 0.25
 """Rows below this fraction of the largest are small: norms are bimodal."""
 SMALL_ROW, LARGEST_SMALL, MEDIAN_ROW = "mean row of the smallest 15 %", "row at 15 %", "median row"
+BETWEEN = "share of rows between M2^(-1/2) and 1"
 TESTED = (0.6, 0.8, 1.0)
 """Fractions of decisive examples at test."""
 SHARES, DECISIVE, JUDGED_SHARE = (0.1, 0.2, 0.3, 0.4, 0.5), (0.4, 0.6, 0.8, 1.0), 0.3
@@ -159,13 +160,17 @@ def losses_without_large(models: Sequence[Trained], seeds: Sequence[int], prompt
 
 
 def rows_against_patterns(lab: Lab) -> dict[str, Numbers]:
-    """The mean row of the paper's 15 % smallest, the largest of these, and the median row, at every M1."""
-    norms = {M1: [neuron_norms(model) for model in models] for M1, models in grown_models(lab).items()}
+    """The mean row of the paper's 15 % smallest, the largest of these, the median row, and the share of rows between
+    small and large, at every M1."""
+    grown = grown_models(lab)
+    norms = {M1: [neuron_norms(model) for model in models] for M1, models in grown.items()}
     rows: dict[str, Callable[[np.ndarray], float]] = {
         SMALL_ROW: lambda row: float(row[row <= np.quantile(row, SMALL)].mean()),
         LARGEST_SMALL: lambda row: float(np.quantile(row, SMALL)), MEDIAN_ROW: lambda row: float(np.median(row))}
+    least = {M1: models[0].run.prompts.irrelevant_patterns ** -0.5 for M1, models in grown.items()}
+    between = np.array([[np.mean((row > least[M1]) & (row < 1)) for row in by_seed] for M1, by_seed in norms.items()]).T
     return {name: Numbers(tuple(norms), np.array([[of(row) for row in by_seed] for by_seed in norms.values()]).T)
-            for name, of in rows.items()}
+            for name, of in rows.items()} | {BETWEEN: Numbers(tuple(norms), between)}
 
 
 def measure(lab: Lab) -> tuple[Values, Values]:

@@ -28,8 +28,8 @@ from iclab.lab.claims import Check, between
 from iclab.lab.entries import Checks, Entry, Findings, Part, Size, Table
 from iclab.lab.estimates import Mean, Share
 from iclab.lab.laboratory import Lab
-from iclab.lab.powers import HEADER, TOLERANCE, Scaling, counted, law_panel, power_row
-from iclab.papers.icl.iterations import iterations
+from iclab.lab.powers import TOLERANCE, Scaling, counted, law_panel, power_row
+from iclab.papers.icl.iterations import LAW_HEADER, iterations
 from iclab.papers.icl.settings import one_layer_run
 from iclab.theory.icl import ITERATIONS, first_steps
 from iclab.training import Run
@@ -137,7 +137,7 @@ def run(lab: Lab) -> Findings:
                             "One setting varied at a time. Dashed: sqrt(m M1) / (eta alpha beta^2 delta |q| "
                             "sqrt(delta^2 + m_b / m)) with one constant for few and one for many neurons.", panels,
                             "", "iterations", log_x=True, log_y=True)],
-        tables=[Table("icl.start", "Exponents", ("neurons", *HEADER, "ours"), rows)],
+        tables=[Table("icl.start", "Exponents", ("neurons", *LAW_HEADER, "ours"), rows)],
         numbers=f"T divided by our law differs by a factor of {ours:.2f} over all settings, divided by that of "
                 f"equations 82 and 83 by {papers:.1f} (means over seeds).",
         specs=[(a_run(USUAL, "m", USUAL["m"]), a_run(USUAL, "m", USUAL["m"]).prompts)])
