@@ -262,7 +262,8 @@ def run(lab: Lab) -> Findings:
                             f"poison out in {', '.join(map(str, filters.sum(axis=1)))}; some layer does in "
                             f"{filters.any(axis=0).sum()}, every layer in {filters.all(axis=0).sum()}.",
                     plots=[bars("mamba.gate", "Gates of the one-layer Mamba", layers[:1])], tables=[table],
-                    specs={"": [(shallow[0].run, TEST)], SMALL_PLACE: [(shallow[0].run, SMALL_TEST)]})
+                    specs={**dict.fromkeys(("corollary 2 (i)", "corollary 2 (ii)", "remark 7"), [(shallow[0].run, TEST)]),
+                           SMALL_PLACE: [(shallow[0].run, SMALL_TEST)]})
 
 
 SMALL_PLACE = "corollary 2 (i), small coefficient sums"

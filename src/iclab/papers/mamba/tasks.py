@@ -387,8 +387,8 @@ ENTRY = Entry(
                  "fails": "Eq. 28 follows one gradient from the start; once neighbours have moved, entries of pairs "
                           "that never met move too.",
                  "holds": "Up to T_M the entries of such pairs stay close to where they started.",
-                 "inconclusive": "Not measured at this scale, or the entries lie too near to the tenth that is "
-                                 "allowed."}),
+                 "inconclusive": "The entries lie too near to the tenth of the diagonal that is allowed, or were not "
+                                 "measured at this scale; that tenth and the constant of T_M are ours."}),
         Part("theorem", "eq. 47 of the workshop version", "Scores between patterns that no training task combines "
              "stay small (full version, eq. 44).", scores_kept, theory=("Theorem 1",), accuracy=ACCURACY, replies={
                  "fails": "The score is a product of two matrices: two negative entries at a common partner make it "
