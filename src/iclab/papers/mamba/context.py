@@ -4,8 +4,8 @@ Rules, for the models of figure 2 under flip. n is the number of examples at whi
 for which the premises are computed; it does so at every fraction. For the linear Transformer log(n / f) is regressed on
 log(1/2 - f) (theorem 4 (d): exponent -2), for Mamba log n on log(1 - f) (theorem 2 (d): -1). The theorems, which are
 sufficient: n grows no faster than theirs (exponent at least theirs less 0.35). Whether that many are needed: the
-exponent is at most theirs plus 0.35. Ours: both exponents lie within 0.25. An earlier rule took the examples at an error
-of 0.05 and both sides of the exponent at once, another allowed 0.5; the laws' constants are still fitted there.
+exponent is at most theirs plus 0.35. Ours: both exponents lie within 0.25. An earlier rule took the examples at an
+error of 0.05 and both sides of the exponent at once, another allowed 0.5; the laws' constants are still fitted there.
 Cost: no extra training, 160,000 test prompts of 320 examples and as many of 64.
 """
 

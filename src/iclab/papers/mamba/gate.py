@@ -4,12 +4,13 @@ Rules, written before the run, at outlier fraction 0.3, test outliers three time
 for the one-layer Mamba of figure 2: of the poisoned examples next to the query, where no gate has decayed, at most one
 in twenty has a gate above 1 / M1 (that of an untrained model is 1/4), and over the nearest 8 positions the mean gate of
 poisoned examples is at most a quarter of that of clean ones; an earlier rule had only the latter. Ours: the latter for
-test outliers as large as in training (settled after a look; it was the former, which says little). The corollary covers every positive
-coefficient sum: the ratio of the means is at most a quarter for outliers as large as in training with a sum of 0.1, too
-(added after a look at the errors of `mamba.unseen`). Corollary 2 (ii), same model: with G(j) the gate of the clean example that is j-th nearest to the query among clean ones, the mean over
-prompts of the least 2^(j-1) G(j) over j is at least 0.1 (an order; with every step 1/2 it is 1/4). Remark 7, same
-model: a geometric law explains at least 0.9 of the variance of the clean gates' logarithms, and each gate is at most
-0.95 of the next nearer one (both hold for an untrained model too; an earlier rule had only the former).
+test outliers as large as in training (settled after a look; it was the former, which says little). The corollary covers
+every positive coefficient sum: the ratio of the means is at most a quarter for outliers as large as in training with a
+sum of 0.1, too (added after a look at the errors of `mamba.unseen`). Corollary 2 (ii), same model: with G(j) the gate
+of the clean example that is j-th nearest to the query among clean ones, the mean over prompts of the least 2^(j-1) G(j)
+over j is at least 0.1 (an order; with every step 1/2 it is 1/4). Remark 7, same model: a geometric law explains at
+least 0.9 of the variance of the clean gates' logarithms, and each gate is at most 0.95 of the next nearer one (both
+hold for an untrained model too; an earlier rule had only the former).
 
 Figures 4 and 6: the ratio of gates and the geometric law in each layer of the three-layer Mamba, with a setting that
 was chosen on other seeds (`mamba.deep_search`; with the setting before it figure 4 failed and figure 6 was
@@ -262,7 +263,8 @@ def run(lab: Lab) -> Findings:
                             f"poison out in {', '.join(map(str, filters.sum(axis=1)))}; some layer does in "
                             f"{filters.any(axis=0).sum()}, every layer in {filters.all(axis=0).sum()}.",
                     plots=[bars("mamba.gate", "Gates of the one-layer Mamba", layers[:1])], tables=[table],
-                    specs={**dict.fromkeys(("corollary 2 (i)", "corollary 2 (ii)", "remark 7"), [(shallow[0].run, TEST)]),
+                    specs={**{place: [(shallow[0].run, TEST)]
+                              for place in ("corollary 2 (i)", "corollary 2 (ii)", "remark 7")},
                            SMALL_PLACE: [(shallow[0].run, SMALL_TEST)]})
 
 
@@ -304,8 +306,9 @@ ENTRY = Entry(
         Part("figure", "figure 4", "The first of three layers shuts outliers out, and its clean gates decay.",
              lambda layers: layers[1].checks(), replies={
                  "holds": "The figure shows the same for one prompt.",
-                 "fails": "The figure shows one prompt of one model whose optimizer, step size, residual path and test "
-                          "scale are not given; on average over seeds our first layer does not filter as it does.",
+                 "fails": "Not reproduced on average at our settings (SGD with step size 0.2; 0.1, 0.4 and Adam with "
+                          "0.001 were tried, too, by mamba.deep_search, whose notes have Adam with 0.01 close to "
+                          "it); the figure shows one prompt of one model trained in a way that is not given.",
                  "inconclusive": "Whether the first layer filters depends on the seed; the figure shows one model."}),
         Part("figure", "figure 6", "The second and third layers do the same.",
              lambda layers: [check for layer in layers[2:] for check in layer.checks()], replies={
@@ -322,8 +325,8 @@ ENTRY = Entry(
                  "fails": "The corollary hides a constant, and at six patterns it takes larger outliers than those of "
                           "training to shut out directions whose coefficients nearly cancel.",
                  "inconclusive": "How much poison passes at this scale is too near the quarter that was allowed."}),
-        Part("ours", "the last layer", "At the settings used here the last layer, which the output is read from, shuts outliers "
-             "out.", last_layer, replies={
+        Part("ours", "the last layer", "At the settings used here the last layer, which the output is read from, shuts "
+             "outliers out.", last_layer, replies={
                  "holds": "At these settings (SGD with step size 0.2) one filter before the output is enough for the "
                           "loss to vanish, and it forms in the last layer; at others it can form elsewhere.",
                  "fails": "In this setting the filter does not form where the output is read.",

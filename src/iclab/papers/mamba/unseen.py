@@ -296,7 +296,8 @@ ENTRY = Entry(
         {"M1": (6, 9, 12, 20, 40), "p_a": (0.4, 0.8), "kappa_a": (1.0, 4.0),
          "T": (1_000, 2_000, 4_000, 10_000)})), parts=(
         Part("theorem", "theorem 2 (a), (b)", "Outliers from the training scale on are filtered, whatever their "
-             "direction and positive coefficient sum (eq. 11 asks for a positive least sum L of the set).", theorem, theory=("Theorem 2",), accuracy=ACCURACY, earlier=(
+             "direction and positive coefficient sum (eq. 11 asks for a positive least sum L of the set).",
+             theorem, theory=("Theorem 2",), accuracy=ACCURACY, earlier=(
                  Rule(finer, FINER), Rule(by_direction, "It judged only the paper's three directions, while the "
                                           "theorem covers every positive sum.")), replies={
                  "fails": "L is a constant in our proof, which needs the gate to see L kappa_a' where it saw kappa_a "
