@@ -182,8 +182,9 @@ ENTRY = Entry(
                  "inconclusive": "The sum over other patterns is too near to its bound for this many seeds."}),
         Part("theorem", "eq. 61 of the workshop version", "The score of an example with another pattern is at most of "
              "order eps in absolute value (from the proof of theorem 2; eq. 58 of the full version).", equation61,
-             theory=("Theorem 2",), accuracy=ACCURACY, earlier=(Rule(relative_to_same, "It compared the mass with that on the same pattern, "
-                                              "which is not in the equation."),), replies={
+             theory=("Theorem 2",), accuracy=ACCURACY, earlier=(
+                 Rule(relative_to_same, "It compared the mass with that on the same pattern, which is not in the "
+                                        "equation."),), replies={
                  "fails": "Our lemma 3 (eq. 29) itself makes the score of a pair that forms a training task clearly "
                           "negative, so that eq. 61 should bound it from above only; the proof of theorem 2 needs no "
                           "more, as a negative score votes for the right label.",

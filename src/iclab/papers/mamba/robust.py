@@ -166,7 +166,8 @@ ENTRY = Entry(
                  "inconclusive": NEAR}),
         Part("theorem", "theorem 4", "The linear Transformer's error is small at outlier fractions below 1/2, given "
              "enough examples, with every task trained and outliers three times as large as in training.",
-             lambda result: promised(result, "linear"), theory=("Theorem 4",), accuracy=ACCURACY, replies={"holds": "This is the theorem's promise.", "fails": "The constants of the premises are open.",
+             lambda result: promised(result, "linear"), theory=("Theorem 4",), accuracy=ACCURACY,
+             replies={"holds": "This is the theorem's promise.", "fails": "The constants of the premises are open.",
                       "inconclusive": NEAR}),
         Part("figure", "figure 2", "Mamba's error stays small as the outlier fraction nears 0.8, under all three label "
              "rules; the linear Transformer's is large beyond 1/2 under flip. Outliers are three times as large as "
