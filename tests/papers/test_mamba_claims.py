@@ -134,7 +134,9 @@ def test_tasks_outside_the_family(trained_mamba):
         return [verdicts(rule(study)) for rule in (tasks.theorem1, tasks.theorem2, tasks.finer, tasks.every_task)]
 
     def at_three_times(family):
-        return verdicts(tasks.with_outliers(tasks.Study([family], {}, {})))
+        (earlier,) = verdicts(tasks.with_outliers_earlier(tasks.Study([family], {}, {})))
+        assert verdicts(tasks.with_outliers(tasks.Study([], {1_024: family}, {}))) == [earlier]
+        return [earlier]
 
     def kept(family):
         study = tasks.Study([family], {}, {})
@@ -148,6 +150,12 @@ def test_tasks_outside_the_family(trained_mamba):
     assert kept(sound) == [["fails"], ["holds"]]  # all entries are learnt, and negative
     assert kept(sound._replace(scores=-sound.scores)) == [["fails"], ["fails"]]
     assert kept(sound._replace(entries=0.01 * sound.entries)) == [["holds"], ["holds"]]
+    for factor, verdict in ((1.0, "fails"), (0.01, "holds")):  # only W_B counts
+        entries = sound.entries * np.array([factor, 1.0])[:, None]
+        assert verdicts(tasks.entries_kept_at_first(tasks.Study([], {}, {}, {6: entries}))) == [verdict]
+    run = tasks.short_run(6)
+    assert run.training.steps < 2_000
+    assert all(premise.met for premise in premises_of("mamba", ("Theorem 1",), [(run, run.prompts)], constant=0.5))
 
     def blind(model):  # every pattern looks like every other
         layer = model.params[0]
@@ -180,6 +188,7 @@ def test_the_hinge_loss_falls_with_the_batch_or_for_some_start():
         batches = {B: flat_family(6, 2.0 * B**exponent) for B in (128, 512, 1024)}
         starts = {(T, delta): flat_family(6, least * delta) for T in (1000, 4000) for delta in (1.0, 2.0)}
         study = tasks.Study([], batches, starts)
+        assert verdicts(tasks.every_error(study)) == verdicts(tasks.every_accuracy(study))
         return [verdicts(rule(study)) for rule in (tasks.every_accuracy, tasks.somewhere)]
 
     assert judged(-0.5, 0.2) == [["holds"], ["holds"]]
@@ -220,6 +229,24 @@ def test_the_excess_vanishes_as_lengths_grow_or_does_not():
     assert judged(lambda l_tr: 0.002 * l_tr) == ["fails"] * 3
     assert length.enough_examples(0.5, 10)
     assert not length.enough_examples(0.9, 10)
+    assert length.enough_examples(0.5, 20, 2.0)
+    assert not length.enough_examples(0.75, 10, 2.0)
+
+
+def test_fractions_close_to_one_and_a_finer_accuracy():
+    rng = np.random.default_rng(0)
+    for error, finer, rough in ((0.02, "holds", "holds"), (0.08, "fails", "holds"), (0.5, "fails", "fails")):
+        grid = error * rng.uniform(0.95, 1.05, (8, len(length.FRACTIONS), len(length.LENGTHS)))
+        near = dict.fromkeys(length.SCALES, grid[:, :len(length.NEAR_ONE), 0])
+        errors = length.Errors({0.4: grid}, 10_000, None, grid, near)
+        assert verdicts(length.finer_accuracy(errors)) == [finer]
+        assert [verdicts(length.close_to_one(scale)(errors)) for scale in length.SCALES] == [[rough]] * 2
+    run = length.near_one_run(3.0, 1_000)
+    test = length.near_one_tests(3.0)[length.NEAR_ONE.index(length.JUDGED_NEAR_ONE)]
+    premises = premises_of("mamba", ("Theorem 2",), [(run, test)], constant=0.5)
+    assert all(premise.met for premise in premises)
+    assert any("longest test prompts" in premise.name for premise in premises)
+    assert test.outlier_fraction > length.ALL_FRACTIONS["p_a"]
 
 
 def test_the_context_needed(trained_mamba, trained_linear):
@@ -352,6 +379,9 @@ def test_gates_of_poisoned_examples_are_shut(trained_mamba):
     assert judged([untrained(m) for m in trained_mamba])[1] == ["fails"]
     open_gate = gate.Profile("one layer", np.ones((4, 20)), np.ones((4, 20)))
     assert verdicts(gate.same_scale([dataclasses.replace(open_gate, same_scale=open_gate)])) == ["fails"]
+    for leak, verdict in ((1.0, "fails"), (0.05, "holds")):
+        leaky = gate.Profile("one layer", np.ones((4, 20)), np.full((4, 20), leak) + np.linspace(0, 0.01, 4)[:, None])
+        assert verdicts(gate.small_sum([dataclasses.replace(open_gate, small_sum=leaky)])) == [verdict]
     flat = gate.Profile("one layer", 0.99 ** np.tile(np.arange(20), (4, 1)), np.ones((4, 20)))
     assert verdicts(gate.remark7([flat])) == ["holds", "fails"]
 
@@ -413,6 +443,10 @@ def test_positions_matter_only_with_a_gate(deep):
     # An untrained model would not fail: its gate already decays with distance, which is all that the order needs.
     assert judged(accuracies([ungated(m) for m in deep]), flat)[1] != "holds"
     assert "fails" in judged(flat, flat)
+    steep = flat + np.array([0.0, -0.05, -0.1])
+    for last, verdict in ((flat, "holds"), (steep, "fails")):
+        values = {"causal": last[:, None]}
+        assert verdicts(position.causal(table1.Accuracies(values, (position.COMMON,), deep[0].run)))[0] == verdict
 
 
 def test_only_a_causal_stack_sees_positions():
@@ -430,7 +464,7 @@ def test_the_numbers_of_table_1():
     def judged(mamba, linear):
         values = {name: np.tile(row, (8, 1))[:, None] + np.linspace(-0.002, 0.002, 8)[:, None, None]
                   for name, row in (("mamba", mamba), ("linear", linear))}
-        return set(verdicts(position.numbers(table1.Accuracies(values, (position.COMMON,), deep_run("mamba", 1)))))
+        return set(verdicts(position.numbers(table1.Accuracies(values, (position.NEAREST,), deep_run("mamba", 1)))))
 
     near = np.array([0.99, 0.95, 0.72]), np.array([0.8, 0.8, 0.8])
     assert judged(*near) == {"holds"}
@@ -439,7 +473,7 @@ def test_the_numbers_of_table_1():
 
 
 def test_the_rule_of_our_own_mislabels_four_of_five():
-    poisoned = table1.judged_prompts(*position.COMMON, "random").sample(0, 4000)
+    poisoned = table1.judged_prompts(*position.NEAREST, "random").sample(0, 4000)
     same = poisoned.truth.pattern[:, :-1] == poisoned.truth.pattern[:, -1:]
     right = np.where(same, 1, -1) * np.asarray(poisoned.label)[:, None] == np.asarray(poisoned.y)[:, :-1]
     outlier = np.asarray(poisoned.truth.outlier)[:, :-1]

@@ -51,6 +51,7 @@ def test_the_length_needed_grows_or_does_not():
     assert never[0][0] == "fails"
     assert judged(losses(patterns=1.0))[2][0] != "fails"
     assert judged(losses(batch=-0.5))[6] == ["holds", "holds"]
+    assert verdicts(premises.promised_both(losses())) == ["holds", "holds"]
     assert "fails" in judged(losses(accuracy=0.3))[3]
     assert judged(losses(level=0.5))[4:6] == [["fails"], ["fails"]]
 
@@ -85,20 +86,26 @@ def of_models(mamba, linear, largest=100.0):
     rng = np.random.default_rng(0)
     lengths = {length: 0.2 / (1 + np.exp(-np.log(np.array(bounds.FACTORS)[None] / (5.0 * length * largest / 100.0))))
                * rng.uniform(0.99, 1.01, (8, 1)) for length in (10, 20, 40)}
-    return bounds.Errors(scales, half, lengths, 500)
+    return bounds.Errors(scales, half, lengths, 500, lengths)
 
 
 def test_large_outliers_are_tolerated_or_not(trained_mamba, trained_linear):
     sound = of_models(trained_mamba, trained_linear)
     assert verdicts(bounds.inside("mamba")(sound)) == ["holds"]
     assert verdicts(bounds.beyond("mamba")(sound)) == ["fails"]
-    assert "fails" not in verdicts(bounds.close_to_half(sound))
+    assert "fails" not in verdicts(bounds.near_half(True)(sound)) + verdicts(bounds.near_half(False)(sound))
+    assert verdicts(bounds.theorem4b(sound)) == ["holds"]
+    assert verdicts(bounds.theorem4b(sound._replace(in_proportion=dict.fromkeys((10, 20, 40), sound.lengths[20])))
+                    ) == ["fails"]
+    beyond_fit = sound._replace(near_half=np.tile([0.0] * 5 + [0.3], (8, 1)) + np.linspace(0, 0.01, 8)[:, None])
+    assert verdicts(bounds.near_half(True)(beyond_fit)) == ["fails"]
+    assert [bounds.steps_in_proportion(length) for length in (10, 20, 80)] == [133, 67, 17]
     assert verdicts(bounds.with_length(sound)) == ["holds"]
     same = sound._replace(lengths=dict.fromkeys((10, 20, 40), sound.lengths[20]))
     assert verdicts(bounds.with_length(same)) == ["fails"]
     broken = [untrained(model) for model in trained_mamba]
     wrong = of_models(broken, broken)
-    assert verdicts(bounds.inside("mamba")(wrong)) == verdicts(bounds.close_to_half(wrong)) == ["fails"]
+    assert verdicts(bounds.inside("mamba")(wrong)) == verdicts(bounds.near_half(True)(wrong)) == ["fails"]
     open_gate = of_models([ungated(model) for model in trained_mamba], trained_linear)
     assert verdicts(bounds.inside("mamba")(open_gate)) == ["fails"]
     assert bounds.examples_of(0.45) == pytest.approx(355, abs=30)

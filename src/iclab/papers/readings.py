@@ -43,7 +43,13 @@ READINGS = (
             "over tasks, or every task.", "The expectation, as printed, is the theorem's; every task is judged apart.",
             "mamba.tasks"),
     Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (workshop "
-            "version, eq. 61) bounds the absolute value of each.", "The absolute value of the sum.", "mamba.attention"),
+            "version, eq. 61, full version, eq. 58) bounds the absolute value of each.", "The sum with its sign; eq. "
+            "61 is judged apart.", "mamba.attention"),
+    Reading("mamba", "theorem 3, T_T", "Of order beta^-2 in the theorem, beta^-1 in the proof (workshop version, "
+            "eq. 71).", "As in the theorem; the exponent of beta is measured.", "mamba.iterations"),
+    Reading("mamba", "remark 4, largest kappa_a", "The full version has a larger upper bound on kappa_a for the linear "
+            "Transformer when eps is small, the workshop version the same one for both.", "The theorems' bounds, "
+            "which are the same; the linear Transformer is not measured near them."),
     Reading("icl", "section 2.3 and algorithm 1", "The output weights are +-1/m in one place and +-1/sqrt(m) in the "
             "other.", "+-1/m."),
     Reading("icl", "definition of the error", "An error is z F < 0, so a model that always outputs 0 never errs.",

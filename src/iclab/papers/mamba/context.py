@@ -3,9 +3,9 @@
 Rules, for the models of figure 2 under flip. n is the number of examples at which the error falls to 0.1, the accuracy
 for which the premises are computed; it does so at every fraction. For the linear Transformer log(n / f) is regressed on
 log(1/2 - f) (theorem 4 (d): exponent -2), for Mamba log n on log(1 - f) (theorem 2 (d): -1). The theorems, which are
-sufficient: n grows no faster than theirs (exponent at least theirs less 0.5). Whether that many are needed: the
-exponent is at most theirs plus 0.5. Ours: both exponents lie within 0.25. An earlier rule took the examples at an error
-of 0.05 and both sides of the exponent at once; the laws' constants are still fitted there.
+sufficient: n grows no faster than theirs (exponent at least theirs less 0.35). Whether that many are needed: the
+exponent is at most theirs plus 0.35. Ours: both exponents lie within 0.25. An earlier rule took the examples at an
+error of 0.05 and both sides of the exponent at once, another allowed 0.5; the laws' constants are still fitted there.
 Cost: no extra training, 160,000 test prompts of 320 examples and as many of 64.
 """
 
@@ -35,7 +35,7 @@ FRACTIONS = {"linear": (0.3, 0.34, 0.37, 0.4, 0.42), "mamba": (0.5, 0.6, 0.7, 0.
 """Close to where each theorem's number grows without bound; Mamba's below its bound (c) at that number."""
 EXPONENTS = {"linear": -2.0, "mamba": -1.0}
 NAMES = {"linear": "linear Transformer", "mamba": "Mamba"}
-TOLERANCE, FINER_TOLERANCE = 0.5, 0.25
+TOLERANCE, EARLIER_TOLERANCE, FINER_TOLERANCE = 0.35, 0.5, 0.25
 ACCURACY, FITTED = 0.1, 0.05
 """The error at which examples are counted, and that at which the laws' constants are fitted."""
 
@@ -70,9 +70,9 @@ def reached(member: str, counts: Counts, error: float = ACCURACY) -> Check:
     return Check(f"share of fractions at which the error falls to {error:g}", Mean(share, UNIT), ">=", 1.0)
 
 
-def enough(member: str) -> Checks:
+def enough(member: str, tolerance: float = TOLERANCE) -> Checks:
     """The number of examples grows no faster than the theorem's."""
-    return lambda counts: [reached(member, counts), bounds(member, counts, TOLERANCE)[0]]
+    return lambda counts: [reached(member, counts), bounds(member, counts, tolerance)[0]]
 
 
 def needed(member: str) -> Checks:
@@ -82,7 +82,7 @@ def needed(member: str) -> Checks:
 
 def finer_error(member: str) -> Checks:
     """The earlier rule."""
-    return lambda counts: [reached(member, counts, FITTED), *bounds(member, counts, TOLERANCE, FITTED)]
+    return lambda counts: [reached(member, counts, FITTED), *bounds(member, counts, EARLIER_TOLERANCE, FITTED)]
 
 
 def closer(counts: Counts) -> list[Check]:
@@ -126,6 +126,7 @@ def run(lab: Lab) -> Findings:
 EXAMPLE_COUNT = ("number of test examples",)
 REASON = ("It counted examples at an error of 0.05, finer than the accuracy of the premises, and judged a sufficient "
           "number as if it were needed.")
+WIDE = "Its tolerance was 0.5, where other laws are judged with 0.35."
 NEAR = "The exponent lies too near to the edge of what the rule allows."
 ENTRY = Entry(
     "mamba.context", "Context examples needed as the outlier fraction grows", "li2025mamba, theorems 2 (d), 4 (d)", run,
@@ -134,13 +135,13 @@ ENTRY = Entry(
     sizes=sizes(prompts=(500, 1_000, 4_000)), parts=(
         Part("theorem", "theorem 2 (d)", "About (1 - f)^-1 examples are enough for Mamba.", enough("mamba"),
              theory=("Theorem 2",), measured=EXAMPLE_COUNT, accuracy=ACCURACY,
-             earlier=(Rule(finer_error("mamba"), REASON),), replies={
-                 "holds": "The number needed grows no faster than ours.",
+             earlier=(Rule(finer_error("mamba"), REASON), Rule(enough("mamba", EARLIER_TOLERANCE), WIDE)), replies={
+                 "holds": "Within the tolerance of the exponent the number needed grows no faster than ours.",
                  "fails": "The power of 1 - f is larger at these fractions.", "inconclusive": NEAR}),
         Part("theorem", "theorem 4 (d)", "About (1/2 - f)^-2 f examples are enough for the linear Transformer.",
              enough("linear"), theory=("Theorem 4",), measured=EXAMPLE_COUNT, accuracy=ACCURACY,
-             earlier=(Rule(finer_error("linear"), REASON),), replies={
-                 "holds": "The number needed grows no faster than ours.",
+             earlier=(Rule(finer_error("linear"), REASON), Rule(enough("linear", EARLIER_TOLERANCE), WIDE)), replies={
+                 "holds": "Within the tolerance of the exponent the number needed grows no faster than ours.",
                  "fails": "The power of 1/2 - f is larger at these fractions.", "inconclusive": NEAR}),
         Part("ours", "the number of theorem 2 (d)", "Mamba needs about (1 - f)^-1 examples.", needed("mamba"),
              tight=True, replies={"tight": "Clean examples are what counts, and their share is 1 - f.",

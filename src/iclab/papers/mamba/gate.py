@@ -4,11 +4,13 @@ Rules, written before the run, at outlier fraction 0.3, test outliers three time
 for the one-layer Mamba of figure 2: of the poisoned examples next to the query, where no gate has decayed, at most one
 in twenty has a gate above 1 / M1 (that of an untrained model is 1/4), and over the nearest 8 positions the mean gate of
 poisoned examples is at most a quarter of that of clean ones; an earlier rule had only the latter. Ours: the latter for
-test outliers as large as in training (settled after a look; it was the former, which says little). Corollary 2 (ii),
-same model: with G(j) the gate of the clean example that is j-th nearest to the query among clean ones, the mean over
-prompts of the least 2^(j-1) G(j) over j is at least 0.1 (an order; with every step 1/2 it is 1/4). Remark 7, same
-model: a geometric law explains at least 0.9 of the variance of the clean gates' logarithms, and each gate is at most
-0.95 of the next nearer one (both hold for an untrained model too; an earlier rule had only the former).
+test outliers as large as in training (settled after a look; it was the former, which says little). The corollary covers
+every positive coefficient sum: the ratio of the means is at most a quarter for outliers as large as in training with a
+sum of 0.1, too (added after a look at the errors of `mamba.unseen`). Corollary 2 (ii), same model: with G(j) the gate
+of the clean example that is j-th nearest to the query among clean ones, the mean over prompts of the least 2^(j-1) G(j)
+over j is at least 0.1 (an order; with every step 1/2 it is 1/4). Remark 7, same model: a geometric law explains at
+least 0.9 of the variance of the clean gates' logarithms, and each gate is at most 0.95 of the next nearer one (both
+hold for an untrained model too; an earlier rule had only the former).
 
 Figures 4 and 6: the ratio of gates and the geometric law in each layer of the three-layer Mamba, with a setting that
 was chosen on other seeds (`mamba.deep_search`; with the setting before it figure 4 failed and figure 6 was
@@ -34,6 +36,7 @@ from iclab.papers.mamba.deep import DEEP, WATCHED, deep_models
 from iclab.papers.mamba.settings import attacked_prompts, training_prompts
 from iclab.papers.mamba.single import OnePrompt, one_prompt
 from iclab.papers.mamba.trained import one_layer_models
+from iclab.papers.mamba.unseen import directions
 from iclab.probes import UNIT
 from iclab.probes.error_rate import averages
 from iclab.probes.inside import fit_decay, gate_profiles
@@ -52,6 +55,9 @@ RATIO_ALLOWED = 0.95
 LARGEST_SCALED = 1.0
 """What an example that is not clean counts in the least 2^(j-1) G(j); a gate is at most 1."""
 TEST = attacked_prompts("flip", FRACTION)
+SMALL_SUM = 0.1
+"""The least coefficient sum that is tried."""
+SMALL_TEST = attacked_prompts("flip", FRACTION, 1.0, outlier_mixtures=directions(SMALL_SUM))
 SCALES = (3.0, 1.0)
 """Of test outliers, in units of the training scale."""
 SAYS = ("In every layer the gates of examples with an outlier are very small; those of clean ones decay roughly "
@@ -71,6 +77,8 @@ class Profile:
     """Share of open gates among poisoned examples next to the query, for test outliers at each of `SCALES`."""
     same_scale: Profile | None = None
     """The same layer, with test outliers as large as in training."""
+    small_sum: Profile | None = None
+    """As large as in training, and with a small coefficient sum."""
 
     @property
     def share(self) -> Mean:
@@ -145,6 +153,13 @@ def same_scale(layers: Sequence[Profile]) -> list[Check]:
     assert layers[0].same_scale is not None
     return [Check("gate of poisoned over clean examples, kappa_a' = kappa_a", layers[0].same_scale.share, "<=",
                   SHARE_ALLOWED)]
+
+
+def small_sum(layers: Sequence[Profile]) -> list[Check]:
+    """Poisoned examples are shut out when their outliers are as large as in training and have a small sum."""
+    assert layers[0].small_sum is not None
+    return [Check(f"gate of poisoned over clean examples, L = {SMALL_SUM:g}, kappa_a' = kappa_a",
+                  layers[0].small_sum.share, "<=", SHARE_ALLOWED)]
 
 
 def remark7(layers: Sequence[Profile]) -> list[Check]:
@@ -232,7 +247,8 @@ def run(lab: Lab) -> Findings:
     least = lab.remember(least_scaled_gates, shallow, [m.run.init_seed for m in shallow], lab.size.prompts)
     opened = lab.remember(open_gates, shallow, [m.run.init_seed for m in shallow], lab.size.prompts)
     (same,) = profiles(lab, shallow, attacked_prompts("flip", FRACTION, SCALES[1]))
-    layers = [*(replace(profile, least_scaled=least, open_gates=np.asarray(opened), same_scale=same)
+    (small,) = profiles(lab, shallow, SMALL_TEST)
+    layers = [*(replace(profile, least_scaled=least, open_gates=np.asarray(opened), same_scale=same, small_sum=small)
                 for profile in profiles(lab, shallow)),
               *profiles(lab, deep_models(lab)["mamba"])]
     filters = shuts(layers[1:])
@@ -247,9 +263,12 @@ def run(lab: Lab) -> Findings:
                             f"poison out in {', '.join(map(str, filters.sum(axis=1)))}; some layer does in "
                             f"{filters.any(axis=0).sum()}, every layer in {filters.all(axis=0).sum()}.",
                     plots=[bars("mamba.gate", "Gates of the one-layer Mamba", layers[:1])], tables=[table],
-                    specs=[(shallow[0].run, TEST)])
+                    specs={**{place: [(shallow[0].run, TEST)]
+                              for place in ("corollary 2 (i)", "corollary 2 (ii)", "remark 7")},
+                           SMALL_PLACE: [(shallow[0].run, SMALL_TEST)]})
 
 
+SMALL_PLACE = "corollary 2 (i), small coefficient sums"
 ENTRY = Entry(
     "mamba.gate", "Gates shut outliers out and decay with distance", "li2025mamba, corollary 2, figures 4, 6", run,
     says="Gates of poisoned examples are near 0; those of clean examples decay geometrically with their distance from "
@@ -261,6 +280,13 @@ ENTRY = Entry(
                  "holds": "This is what the corollary says of one trained layer, for outliers it never saw.",
                  "fails": "Within its premises the corollary would be contradicted.",
                  "inconclusive": "The seeds differ too much in how far their gate has turned against outliers.",
+                 "outside": "The corollary speaks of models trained within the premises of Theorem 1."}),
+        Part("theorem", SMALL_PLACE, "Gates of examples with an outlier as large as in training and any positive "
+             "coefficient sum (here 0.1) are close to 0.", small_sum, theory=("Corollary 2",), replies={
+                 "holds": "The corollary covers every positive sum, and this is a small one.",
+                 "fails": "L is a constant in our proof: the gate sees the product of sum and scale, and eq. 11 should "
+                          "bound it from below.",
+                 "inconclusive": "How much poison passes is too near the quarter that was allowed.",
                  "outside": "The corollary speaks of models trained within the premises of Theorem 1."}),
         Part("theorem", "corollary 2 (ii)", "The gate of the j-th nearest clean example is at least of the order of "
              "1 / 2^(j-1).", local_bias, theory=("Corollary 2",), replies={
@@ -280,8 +306,9 @@ ENTRY = Entry(
         Part("figure", "figure 4", "The first of three layers shuts outliers out, and its clean gates decay.",
              lambda layers: layers[1].checks(), replies={
                  "holds": "The figure shows the same for one prompt.",
-                 "fails": "The figure shows one prompt of one model whose optimizer, step size, residual path and test "
-                          "scale are not given; on average over seeds our first layer does not filter as it does.",
+                 "fails": "Not reproduced on average at our settings (SGD with step size 0.2; 0.1, 0.4 and Adam with "
+                          "0.001 were tried, too, by mamba.deep_search, whose notes have Adam with 0.01 close to "
+                          "it); the figure shows one prompt of one model trained in a way that is not given.",
                  "inconclusive": "Whether the first layer filters depends on the seed; the figure shows one model."}),
         Part("figure", "figure 6", "The second and third layers do the same.",
              lambda layers: [check for layer in layers[2:] for check in layer.checks()], replies={
@@ -298,10 +325,10 @@ ENTRY = Entry(
                  "fails": "The corollary hides a constant, and at six patterns it takes larger outliers than those of "
                           "training to shut out directions whose coefficients nearly cancel.",
                  "inconclusive": "How much poison passes at this scale is too near the quarter that was allowed."}),
-        Part("ours", "the last layer", "The last layer, which the output is read from, shuts outliers out.",
-             last_layer, replies={
-                 "holds": "One filter before the output is enough for the loss to vanish, and it forms where the "
-                          "gradient is most direct.",
+        Part("ours", "the last layer", "At the settings used here the last layer, which the output is read from, shuts "
+             "outliers out.", last_layer, replies={
+                 "holds": "At these settings (SGD with step size 0.2) one filter before the output is enough for the "
+                          "loss to vanish, and it forms in the last layer; at others it can form elsewhere.",
                  "fails": "In this setting the filter does not form where the output is read.",
                  "inconclusive": "Too few seeds, or training too short, to tell."}),
         Part("ours", "every layer", "At three times the training scale, stacks in which all three layers shut outliers "

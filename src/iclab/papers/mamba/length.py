@@ -1,13 +1,17 @@
 """Claim `mamba.length`: the tolerated outlier fraction by p_a and l_ts, compared with min(1, p_a l_tr / l_ts).
 
-Rules, under flip. Theorem: at the largest tested fraction below its bound for which the test prompts have enough
-examples by (d), the error is at most 0.1, the accuracy for which the premises are computed, at the worst length, for
-every p_a; at p_a 0.4, where eight seeds did not settle it, with 24 seeds. Tight, ours: at the smallest tested fraction
-from the bound on the excess over the floor is more than 0.02 in every cell (with a floor of at most 0.02: above it,
-prompts of that length carry too little information). Ours, as lengths grow (p_a 0.4, l_ts = l_tr / 2, bound 0.8): the
-excess at fraction 0.7 falls at least as fast as l_tr^-1/2 and is at most 0.01 at the longest; at 0.78 it falls too.
-Theorem, in long prompts (added when that was known): the error at 0.78 is at most 0.1 at the longest. Searched on other
-seeds: exponents of about -1.2 and -0.6. Drawn beside it: the l_tr at which the excess falls to 0.05, 0.02 and 0.01.
+Rules, under flip. Theorem: at the largest tested fraction below its bound for which the test prompts have twice as many
+examples as (d) asks for with its fitted constant, the error is at most 0.1, the accuracy for which the premises are
+computed, at the worst length, for every p_a. The same at an error of 0.05 for p_a 0.4, with the batch of 1,024 that it
+asks for. An earlier rule took exactly as many examples as (d) asks for. Theorem, close to 1: trained with p_a 0.6, l_tr
+160 and kappa_a 3, where (c) allows every fraction of l_ts 80, the error is at most 0.1 at 0.9; ours: the same with the
+paper's kappa_a of 2. Searched on other seeds: 0.05 and 0.3 (0.3 and 0.8 at fraction 0.95). Tight, ours: at the smallest
+tested fraction from the bound on the excess over the floor is more than 0.02 in every cell (with a floor of at most
+0.02: above it, prompts of that length carry too little information). Ours, as lengths grow (p_a 0.4, l_ts = l_tr / 2,
+bound 0.8): the excess at fraction 0.7 falls at least as fast as l_tr^-1/2 and is at most 0.01 at the longest; at 0.78
+it falls too. Theorem, in long prompts (added when that was known): the error at 0.78 is at most 0.1 at the longest.
+Searched on other seeds: exponents of about -1.2 and -0.6. Drawn beside it: the l_tr at which the excess falls to 0.05,
+0.02 and 0.01.
 Cost: 80 trainings of 3,000 steps, 1 million test prompts.
 """
 
@@ -24,7 +28,7 @@ from iclab.core.spec import replace
 from iclab.figures.heat import heat_figure
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.claims import Check, worst
-from iclab.lab.entries import Entry, Findings, Part, Rule, Table
+from iclab.lab.entries import Checks, Entry, Findings, Part, Rule, Table
 from iclab.lab.estimates import Power, Rate, power
 from iclab.lab.laboratory import Lab
 from iclab.lab.regions import Axis, Region
@@ -44,8 +48,15 @@ EXCESS_ALLOWED, FLOOR_ALLOWED = 0.02, 0.02
 ACCURACY = 0.1
 GROWING = {"p_a": 0.4, "shorter": 2}
 """The family of growing lengths: training fraction, and how many times shorter the test prompts are."""
-UNSETTLED = (0.4,)
-"""Training fractions that are judged on more seeds."""
+FINER_ACCURACY, FINER_BATCH, FINER_FRACTION = 0.05, 1_024, 0.4
+"""A finer accuracy, the batch size that it asks for, and the training fraction at which it is judged."""
+TWICE = 2.0
+"""How many times over prompts have the examples that (d) asks for."""
+SCALES, NEAR_ONE = (3.0, 2.0), (0.8, 0.85, 0.9, 0.95)
+"""Training scales, and test fractions, of the family with fractions close to 1."""
+ALL_FRACTIONS = {"p_a": 0.6, "l_tr": 160, "l_ts": 80}
+"""Its training fraction and lengths: p_a l_tr / l_ts is above 1."""
+JUDGED_NEAR_ONE = 0.9
 EXCESSES = (0.05, 0.02, 0.01)
 GROWING_FRACTIONS = (0.4, 0.5, 0.6, 0.7, 0.75, 0.78, 0.8, 0.85, 0.9)
 BOUND = 0.8
@@ -60,8 +71,10 @@ class Errors(NamedTuple):
     values: dict[float, Float[np.ndarray, "seeds fractions lengths"]]
     prompts: int
     growing: dict[int, Float[np.ndarray, "seeds fractions"]] | None = None
-    more: dict[float, Float[np.ndarray, "seeds fractions lengths"]] | None = None
-    """By training fraction, errors of more seeds."""
+    finer: Float[np.ndarray, "seeds fractions lengths"] | None = None
+    """Errors after training with the larger batch."""
+    near_one: dict[float, Float[np.ndarray, "seeds fractions"]] | None = None
+    """By training scale, errors at fractions close to 1."""
 
     def needed_length(self, fraction: float, excess: float) -> Float[np.ndarray, " seeds"]:
         """The training length at which the excess of the family of growing lengths falls to this one, by seed."""
@@ -76,9 +89,8 @@ class Errors(NamedTuple):
                     information_floor(growing_test(length, fraction)))
 
     def error(self, p_a: float, fraction: float, length: int) -> Rate:
-        """The error at one point, of as many seeds as there are."""
-        values = (self.more or {}).get(p_a, self.values[p_a])
-        return Rate(values[:, FRACTIONS.index(fraction), LENGTHS.index(length)], self.prompts)
+        """The error at one point."""
+        return Rate(self.values[p_a][:, FRACTIONS.index(fraction), LENGTHS.index(length)], self.prompts)
 
     def excess(self, p_a: float, fraction: float, length: int) -> Rate:
         """The excess over the floor at one point."""
@@ -95,6 +107,24 @@ def a_run(fraction: float, steps: int, length: int = 20) -> Run:
 def growing_test(length: int, fraction: float) -> Classification:
     """A test of the family of growing lengths, for a training length."""
     return attacked_prompts("flip", fraction, prompt_length=length // int(GROWING["shorter"]))
+
+
+def near_one_run(scale: float, steps: int) -> Run:
+    """Mamba trained in long prompts with this outlier scale."""
+    run = a_run(float(ALL_FRACTIONS["p_a"]), steps, int(ALL_FRACTIONS["l_tr"]))
+    return replace(run, prompts=replace(run.prompts, outlier_scale=scale))
+
+
+def near_one_tests(scale: float) -> list[Classification]:
+    """Tests with fractions close to 1, outliers three times as large as in training."""
+    return [attacked_prompts("flip", fraction, outlier_scale=3 * scale, prompt_length=int(ALL_FRACTIONS["l_ts"]))
+            for fraction in NEAR_ONE]
+
+
+def finer_run(steps: int) -> Run:
+    """Mamba trained with the batch of the finer accuracy."""
+    run = a_run(FINER_FRACTION, steps)
+    return replace(run, training=replace(run.training, batch_size=FINER_BATCH))
 
 
 def measure(models: Sequence[Trained], seeds: Sequence[int], prompts: int
@@ -130,24 +160,45 @@ def tested(p_a: float, length: int, beyond: bool) -> float | None:
     return (fractions[0] if beyond else fractions[-1]) if fractions else None
 
 
-def judged_tests(p_a: float) -> list[tuple[float, int]]:
+def judged_tests(p_a: float, times: float = TWICE) -> list[tuple[float, int]]:
     """Fractions and lengths at which the theorem is judged: the largest inside (c) with enough examples by (d)."""
-    inside = {length: [f for f in FRACTIONS if f < promised(p_a, length) - 1e-9 and enough_examples(f, length)]
+    inside = {length: [f for f in FRACTIONS if f < promised(p_a, length) - 1e-9 and enough_examples(f, length, times)]
               for length in LENGTHS}
     return [(fractions[-1], length) for length, fractions in inside.items() if fractions]
 
 
-def enough_examples(fraction: float, length: int) -> bool:
-    """Premise (d) of theorem 2, with its fitted constant."""
+def enough_examples(fraction: float, length: int, times: float = 1.0) -> bool:
+    """Premise (d) of theorem 2 with its fitted constant, met so many times over."""
     needed = EXAMPLES["mamba"].predict(None, attacked_prompts("flip", fraction, prompt_length=length))
-    return needed is not None and length >= needed
+    return needed is not None and length >= times * needed
 
 
-def theorem(errors: Errors) -> list[Check]:
+def theorem(errors: Errors, times: float = TWICE) -> list[Check]:
     """The worst length for each training fraction."""
-    return [worst(f"p_a = {p_a:g}: error just inside the bound, worst length ({{}})",
+    return [worst(f"p_a = {p_a:g}: error inside the bound, worst length ({{}})",
                   [(f"l_ts {length}, fraction {f:g}", errors.error(p_a, f, length)) for f, length in
-                   judged_tests(p_a)], "<=", ACCURACY) for p_a in errors.values]
+                   judged_tests(p_a, times)], "<=", ACCURACY) for p_a in errors.values]
+
+
+def finer_accuracy(errors: Errors) -> list[Check]:
+    """The same for a finer accuracy, with the batch that it asks for."""
+    if errors.finer is None:
+        return []
+    values = np.asarray(errors.finer)
+    return [worst(f"p_a = {FINER_FRACTION:g}, B = {FINER_BATCH}: error inside the bound, worst length ({{}})", [
+        (f"l_ts {length}, fraction {f:g}", Rate(values[:, FRACTIONS.index(f), LENGTHS.index(length)], errors.prompts))
+        for f, length in judged_tests(FINER_FRACTION)], "<=", FINER_ACCURACY)]
+
+
+def close_to_one(scale: float) -> Checks:
+    """The error at a fraction close to 1, after training with this outlier scale."""
+    def checks(errors: Errors) -> list[Check]:
+        if errors.near_one is None:
+            return []
+        values = errors.near_one[scale][:, NEAR_ONE.index(JUDGED_NEAR_ONE)]
+        return [Check(f"kappa_a = {scale:g}: error at fraction {JUDGED_NEAR_ONE:g}", Rate(values, errors.prompts), "<=",
+                      ACCURACY)]
+    return checks
 
 
 def finer(errors: Errors) -> list[Check]:
@@ -197,14 +248,18 @@ def tight(errors: Errors) -> list[Check]:
 
 def run(lab: Lab) -> Findings:
     """Measure every cell and draw the map."""
-    more = lab.seeds(lab.size.more_seeds)
     models = {p_a: lab.train_seeds(a_run(p_a, lab.size.steps)) for p_a in TRAINED}
     growing = {length: lab.errors(lab.train_seeds(a_run(GROWING["p_a"], lab.size.growing_steps, length)),
                                   [growing_test(length, f) for f in GROWING_FRACTIONS]) for length in lab.size.lengths}
     errors = Errors({p_a: lab.remember(measure, of, lab.seeds(), lab.size.prompts) for p_a, of in models.items()},
-                    lab.size.prompts, growing,
-                    {p_a: lab.remember(measure, lab.train_seeds(a_run(p_a, lab.size.steps), more), more,
-                                       lab.size.prompts) for p_a in UNSETTLED})
+                    lab.size.prompts, growing)
+    finer_training = finer_run(lab.size.other_steps)
+    near_one = {scale: near_one_run(scale, lab.size.other_steps) for scale in SCALES}
+    if lab.size.others:
+        errors = errors._replace(
+            finer=lab.remember(measure, lab.train_seeds(finer_training), lab.seeds(), lab.size.prompts),
+            near_one={scale: lab.errors(lab.train_seeds(run), near_one_tests(scale))
+                      for scale, run in near_one.items()})
     family = curve_figure(
         "mamba.length.growing", "Error as lengths grow", "p_a 0.4 and l_ts = l_tr / 2: the bound of theorem 2 (c) is "
         "0.8 at every length. Under flip.", [Panel("", GROWING_FRACTIONS, [
@@ -227,7 +282,11 @@ def run(lab: Lab) -> Findings:
         f"the promised one is between {margin.min():.2f} and {margin.max():.2f}. As lengths grow, the "
         f"excess at fraction {INSIDE:g} is " + ", ".join(f"{errors.grown(length, INSIDE).value:.4f} at l_tr {length}"
                                                          for length in growing) + f", at {CLOSE:g} " + ", ".join(
-            f"{errors.grown(length, CLOSE).value:.3f}" for length in growing) + ".",
+            f"{errors.grown(length, CLOSE).value:.3f}" for length in growing) + "." + "".join(
+            f" In prompts of {ALL_FRACTIONS['l_ts']}, trained at {ALL_FRACTIONS['l_tr']} with p_a "
+            f"{ALL_FRACTIONS['p_a']} and kappa_a {scale:g}, the error is " + ", ".join(
+                f"{value:.3f} at {f:g}" for f, value in zip(NEAR_ONE, of.mean(axis=0), strict=True)) + "."
+            for scale, of in (errors.near_one or {}).items()),
         plots=[plot, family, beyond(errors).plot(
             "mamba.length.beyond", "Just beyond the bound of theorem 2 (c)", "Excess over the floor at the "
             "smallest tested fraction that is not below the bound; the map asks where it is small all the same (at "
@@ -239,28 +298,55 @@ def run(lab: Lab) -> Findings:
                           for f in GROWING_FRACTIONS if f < BOUND])],
         specs={"theorem 2 (c)": [(models[p_a][0].run, attacked_prompts("flip", f, prompt_length=length))
                                  for p_a in TRAINED for f, length in judged_tests(p_a)],
+               "theorem 2 (c), every accuracy": [
+                   (finer_training, attacked_prompts("flip", f, prompt_length=length))
+                   for f, length in judged_tests(FINER_FRACTION)],
+               **{place: [(near_one[scale], near_one_tests(scale)[NEAR_ONE.index(JUDGED_NEAR_ONE)])]
+                  for place, scale in zip(PLACES_NEAR_ONE, SCALES, strict=True)},
                "theorem 2 (c), long prompts": [(a_run(GROWING["p_a"], lab.size.growing_steps, max(growing)),
                                                 growing_test(max(growing), CLOSE))]})
 
 
+PLACES_NEAR_ONE = ("theorem 2 (c), close to 1", "theorem 2 (c), close to 1 at the paper's scale")
 NEAR = "The number lies too near to the threshold for this many seeds."
 ENTRY = Entry(
     "mamba.length", "How many outliers are tolerated, by training fraction and test length",
     "li2025mamba, theorem 2 (c)", run,
     says="Mamba's error is small for outlier fractions below min(1, p_a l_tr / l_ts), a bound that falls as test "
          "prompts grow.",
-    sizes=sizes(seeds=(2, 4, 8), steps=(300, 1_000, 3_000), prompts=(500, 1_000, 2_000), more_seeds=(2, 4, 24),
+    sizes=sizes(seeds=(2, 4, 8), steps=(300, 1_000, 3_000), prompts=(500, 1_000, 2_000),
+                other_steps=(300, 1_000, 1_000), others=(True, False, True),
                 growing_steps=(300, 1_000, 4_000), lengths=((20, 40), (20, 80), (20, 40, 80, 160))), parts=(
-        Part("theorem", "theorem 2 (c)", "Just below the bound the error is small, given enough examples.", theorem,
-             theory=("Theorem 2",), accuracy=ACCURACY, earlier=(Rule(
-                 finer, f"{FINER} It also left out premise (d), enough test examples."),), replies={
-                 "fails": "Ten examples of which two or three are clean are few, and the constant of (d) was fitted at "
-                          "another p_a; as prompts grow the excess inside the bound vanishes.",
-                 "holds": "Inside the bound the error is small.",
-                 "inconclusive": "In the shortest prompts the error just inside the bound lies too near to 0.1."}),
+        Part("theorem", "theorem 2 (c)", "Below the bound the error is small, given enough examples.", theorem,
+             theory=("Theorem 2",), accuracy=ACCURACY, earlier=(
+                 Rule(finer, f"{FINER} It also left out premise (d), enough test examples."),
+                 Rule(lambda errors: theorem(errors, 1.0), "It took just as many examples as (d) asks for with a "
+                      "constant that was fitted at another p_a; (d) is an order; now it asks for twice as many.")),
+             replies={
+                 "fails": "The constant of (d) was fitted at another p_a.",
+                 "holds": "Inside the bound the error is small.", "inconclusive": NEAR}),
+        Part("theorem", "theorem 2 (c), every accuracy", "The same for an error of 0.05, with the batch that it asks "
+             "for.", finer_accuracy, theory=("Theorem 2",), accuracy=FINER_ACCURACY, replies={
+                 "fails": "The constants of (d) and of the batch size are open.",
+                 "holds": "Inside the bound the finer error is reached, too.",
+                 "inconclusive": "Not measured at this scale, or the error lies too near to 0.05."}),
+        Part("theorem", PLACES_NEAR_ONE[0], "Where p_a l_tr / l_ts is above 1 the error is small at fractions close to "
+             "1 (here 0.9), with outliers of scale 3 in training.", close_to_one(SCALES[0]), theory=("Theorem 2",),
+             accuracy=ACCURACY, replies={
+                 "holds": "Nine in ten examples may be poisoned, given outliers that are large enough for prompts of "
+                          "this length.",
+                 "fails": "Prompts may be no longer than a power of M1^kappa_a over the fraction, and we leave that "
+                          "power open.",
+                 "inconclusive": "Not measured at this scale, or the error lies too near to 0.1."}),
+        Part("ours", PLACES_NEAR_ONE[1], "The same with outliers of scale 2 in training, as in the paper's "
+             "experiments.", close_to_one(SCALES[1]), replies={
+                 "holds": "The paper's scale is enough at these lengths.",
+                 "fails": "The theorem bounds the lengths by a power of M1^kappa_a that it leaves open; at this scale "
+                          "these prompts are too long for fractions close to 1, which we say nowhere.",
+                 "inconclusive": "Not measured at this scale, or the error lies too near to 0.1."}),
         Part("theorem", "theorem 2 (c), long prompts", "Just below the bound the error is small in the longest "
              "prompts.", long_prompts, theory=("Theorem 2",), accuracy=ACCURACY, replies={
-                 "holds": "The theorem is about long prompts, and there it holds close to its bound.",
+                 "holds": "In the longest prompts tried, where (d) is met many times over, it holds near its bound.",
                  "fails": "Prompts are still too short for the constant of (d).", "inconclusive": NEAR}),
         Part("ours", "as lengths grow", "Inside the bound the excess over the floor vanishes as training and test "
              "prompts grow.", vanishes, replies={

@@ -1,12 +1,14 @@
 """Claim `mamba.position`: outliers next to the query hurt Mamba most; the linear Transformer ignores their position.
 
-The paper gives neither its label rule nor kappa_a'. Both models are judged at one common setting, that which came
-nearest to the paper's six numbers on other seeds: a poisoned example is mislabelled in four of five cases, and its
-outlier is as large as in training (`mamba.table1` has others). Rule: Mamba's accuracy with outliers far from the query
+The paper gives neither its label rule nor kappa_a'. Both models are judged at one common setting, a label rule of the
+paper's own: flip, with outliers as large as in training (chosen after a look at `mamba.table1`, which has others; the
+rule before it was judged at the setting of the numbers below). Rule: Mamba's accuracy with outliers far from the query
 is at least that with outliers anywhere (less 0.005), which is above that with outliers close; the linear Transformer's
 three accuracies differ by at most 0.02, and leave room (none is above 0.95). A linear Transformer whose tokens read all
-others, as here, cannot but be flat; a causal one is not. Numbers: all six are within 0.1 of the paper's. Both rules
-were written after the search and before the judging run; two earlier rules judged each model under its own label rule,
+others, as here, cannot but be flat; ours: a causal one is flat, too (the layers as the appendix defines them, read
+literally). Ours, numbers: all six are within 0.1 of the paper's, at the setting that came nearest to them on other
+seeds: a label rule of ours, by which a poisoned example is mislabelled in four of five cases, and outliers as large as
+in training. Two of the earlier rules judged each model under its own label rule,
 or both under target, at three times the training scale. At smaller scales flip at three times the training scale
 stands in, and the numbers are not judged. Cost: no extra training.
 """
@@ -34,7 +36,8 @@ from iclab.papers.mamba.table1 import (
 from iclab.probes import UNIT
 
 FACTOR = 3.0
-COMMON = (MOSTLY_WRONG, 1.0)
+COMMON = ("flip", 1.0)
+NEAREST = (MOSTLY_WRONG, 1.0)
 STANDS_IN = ("flip", FACTOR)
 SLACK, FLAT, ROOM, NEAR = 0.005, 0.02, 0.95, 0.1
 
@@ -55,7 +58,26 @@ def common(accuracies: Accuracies) -> tuple[str, float]:
 
 def at_common(accuracies: Accuracies) -> list[Check]:
     """The rule at the common setting, where the linear Transformer's accuracy must leave room to change."""
-    mamba, linear = (accuracies.at(model, *common(accuracies)) for model in PAPER)
+    return with_room(accuracies, common(accuracies))
+
+
+def at_nearest(accuracies: Accuracies) -> list[Check]:
+    """The earlier rule: at the setting that is nearest to the paper's numbers."""
+    return with_room(accuracies, NEAREST if NEAREST in accuracies.rows else STANDS_IN)
+
+
+def causal(accuracies: Accuracies) -> list[Check]:
+    """A causal linear Transformer ignores positions."""
+    if "causal" not in accuracies.values:
+        return []
+    of = accuracies.at("causal", *common(accuracies))
+    return [Check("causal linear Transformer: largest less least of the three",
+                  Mean(of.max(axis=1) - of.min(axis=1), UNIT), "<=", FLAT)]
+
+
+def with_room(accuracies: Accuracies, setting: tuple[str, float]) -> list[Check]:
+    """The rule at one setting for both models."""
+    mamba, linear = (accuracies.at(model, *setting) for model in PAPER)
     return [*checks(mamba, linear),
             Check("linear Transformer: largest of the three", Mean(linear.max(axis=1), UNIT), "<=", ROOM)]
 
@@ -64,7 +86,7 @@ def numbers(accuracies: Accuracies) -> list[Check]:
     """All six accuracies are near the paper's."""
     found = []
     for model, theirs in PAPER.items():
-        measured = accuracies.at(model, *COMMON) if COMMON in accuracies.rows else np.full((2, 3), np.nan)
+        measured = accuracies.at(model, *NEAREST) if NEAREST in accuracies.rows else np.full((2, 3), np.nan)
         for place, values, value in zip(PLACEMENTS, measured.T, theirs, strict=True):
             found += between(f"{NAMES[model]}, {place}", Mean(values, UNIT), value - NEAR, min(value + NEAR, 1.0))
     return found
@@ -96,14 +118,22 @@ ENTRY = Entry(
                  Rule(under("target", "target"), "The paper gives no label rule; each model was then judged under the "
                       "one that comes nearest to its row."),
                  Rule(under("flip", "target"), "The models were judged at different settings, the linear Transformer "
-                      "where nothing could hurt it; both are now judged at one that leaves room.")), replies={
-                 "holds": "This is what the table shows, at one setting for both models; whether the linear "
-                          "Transformer is flat by measurement or by construction depends on whether its tokens read "
-                          "all others, which the paper does not say.",
+                      "where nothing could hurt it; both are now judged at one that leaves room."),
+                 Rule(at_nearest, "It was judged under a label rule of ours, found by a search against the table's "
+                      "numbers; now under one of the paper's.")), replies={
+                 "holds": "This is what the table shows, at one setting for both models; a linear Transformer whose "
+                          "tokens read all others is flat by construction.",
                  "fails": "The table's setting is not given, and this one is not it.",
                  "inconclusive": "Mamba's accuracy with outliers next to the query varies much between seeds."}),
-        Part("figure", "table 1, numbers", "Mamba's accuracies are 99.84, 99.04 and 73.28 %, the linear Transformer's "
-             "78.52, 78.28 and 78.60 %.", numbers, replies={
+        Part("ours", "table 1, a causal linear Transformer", "A causal linear Transformer ignores the position of "
+             "outliers, too.", causal, replies={
+                 "holds": "Both readings of the layers are flat.",
+                 "fails": "Read literally, with causal layers, three layers see positions; the table's linear "
+                          "Transformer is then not this one.",
+                 "inconclusive": "Not measured at this scale, or seeds differ too much."}),
+        Part("ours", "table 1, numbers", "At a label rule of ours, which the paper's definition allows, the accuracies "
+             "are near the paper's: 99.84, 99.04 and 73.28 % for Mamba, 78.52, 78.28 and 78.60 % for the linear "
+             "Transformer.", numbers, replies={
                  "holds": "A common label rule and scale give all six numbers roughly, though another setting may have "
                           "been used.",
                  "fails": "The table's setting is not given, and this one is not it.",

@@ -4,12 +4,14 @@ Rules. Training tasks are a cyclic family: shift k pairs every pattern with the 
 Theorem 1: the hinge loss on training prompts, the mean over all tasks as in eq. 10, is at most 0.1, the accuracy for
 which the premises are computed, for U = 1 at every M1 (T grows with M1) and for U = 1..4 at M1 6. The same for every
 accuracy: at M1 6, U = 1 the loss falls as B grows like eps^-2 (exponent of B at most -0.5 plus 0.35). Theorem 2: the
-error on test prompts without outliers is at most 0.1; and the same at M1 6 with outliers, fraction 0.5 under flip, at
-kappa_a and 3 kappa_a. Lemma 3 and eq. 47 (workshop version), for pairs that no training task combines, at U = 1:
-the entries of W_B and W_C stay at their start, within 0.1 of the diagonal, and so does, from above, the score, their
-product. Ours: the error of every shift is at most
-0.1 at U = 1, so that every task is solved, not only most; the mean error and the mean hinge loss at U = 1 fall like
-1 / M1 (exponents within 0.35); the hinge loss at M1 6, U = 1 is at most 0.1 for some T and delta.
+error on test prompts without outliers is at most 0.1; the same for every accuracy, as above; and with outliers at M1 6,
+U = 1, fraction 0.5 under flip, at kappa_a and 3 kappa_a, the error with B = 1,024 is at most 0.05, the accuracy that
+this batch is for (an earlier rule asked for 0.1 with B = 128, too near to the measured number). Lemma 3 (workshop
+version, eq. 28), for pairs that no training task combines, at U = 1: at t = T_M, with eta 0.02, the entries of W_B are
+within 0.1 of the diagonal (an earlier rule judged W_B and W_C after hundreds of times T_M). Eq. 47 (full version, eq.
+44), the full training: the score, the product of both, is at most 0.1 of its diagonal. Ours: the error of every shift
+is at most 0.1 at U = 1, so that every task is solved, not only most; the mean error and the mean hinge loss at U = 1
+fall like 1 / M1 (exponents within 0.35); the hinge loss at M1 6, U = 1 is at most 0.1 for some T and delta.
 Drawn beside it: the error of shift 2 and the entries of W_B^T W_C by shift. Searched on other seeds: tasks of shift 2
 err 0.17 to 0.20 at every M1, others hardly; the rules on B, lemma 3, eq. 47, outliers, T and delta came after that.
 Cost: 200 trainings, about 8 s.
@@ -17,6 +19,8 @@ Cost: 200 trainings, about 8 s.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -37,10 +41,14 @@ from iclab.papers.mamba.settings import (
     sizes,
     training_prompts,
 )
+from iclab.papers.mamba.trained import one_layer_models
 from iclab.prompts import Classification
+from iclab.theory.mamba import ITERATIONS
 from iclab.training import Run, Trained
 
-ACCURACY, FINER_ERROR = 0.1, 0.01
+ACCURACY, FINER_ACCURACY, FINER_ERROR = 0.1, 0.05, 0.01
+SHORT_RATE = 0.02
+"""The learning rate of the trainings that stop at T_M."""
 LARGEST_SHIFT = 6
 FALL, TOLERANCE = -1.0, 0.35
 BATCH_FALL, KEPT = -0.5, 0.1
@@ -81,6 +89,10 @@ class Study(NamedTuple):
     families: list[Family]
     batches: dict[int, Family]
     starts: dict[tuple[int, float], Family]
+    short: Mapping[int, Float[np.ndarray, "seeds matrices shifts"]] = MappingProxyType({})
+    """Entries of W_B and W_C after T_M steps on one shift, by M1."""
+    all_tasks: Float[np.ndarray, "seeds scales"] | None = None
+    """Errors with outliers of a model that was trained on all tasks."""
 
     @property
     def least(self) -> list[Family]:
@@ -160,6 +172,13 @@ def theorem2(study: Study) -> list[Check]:
                   [(of.name, Rate(of.error, of.prompts)) for of in study.families], "<=", ACCURACY)]
 
 
+def every_error(study: Study) -> list[Check]:
+    """The mean error falls with the batch."""
+    errors = np.stack([of.error for of in study.batches.values()], axis=1)
+    return [Check("M1 6, U 1: exponent of B in the mean error", power(list(study.batches), errors), "<=",
+                  BATCH_FALL + TOLERANCE)]
+
+
 def finer(study: Study) -> list[Check]:
     """The earlier rule: the error outside the family at M1 6, for every U."""
     return [Check(f"error on tasks outside the family at U {of.U}", Rate(of.unseen, of.prompts), "<=", FINER_ERROR)
@@ -167,17 +186,33 @@ def finer(study: Study) -> list[Check]:
 
 
 def with_outliers(study: Study) -> list[Check]:
-    """The mean error over all tasks with outliers."""
+    """The mean error over all tasks with outliers, with the largest batch."""
+    batch = max(study.batches)
+    errors = np.asarray(study.batches[batch].attacked)
+    return [worst(f"M1 6, U 1, B {batch}: largest mean error over all tasks with outliers ({{}})", [
+        (f"{scale:g} kappa_a", Rate(of, study.batches[batch].prompts)) for scale, of in
+        zip(SCALES, errors.T, strict=True)], "<=", FINER_ACCURACY)]
+
+
+def with_outliers_earlier(study: Study) -> list[Check]:
+    """The earlier rule: the same for every family, with the usual batch."""
     return [worst("largest mean error over all tasks with outliers ({})", [
         (f"{of.name}, {scale:g} kappa_a", Rate(errors, of.prompts)) for of in study.families if of.attacked is not None
         for scale, errors in zip(SCALES, of.attacked.T, strict=True)], "<=", ACCURACY)]
 
 
 def entries_kept(study: Study) -> list[Check]:
-    """Entries of both matrices for pairs that never met, after training on one shift."""
+    """The earlier rule of lemma 3: entries of both matrices for pairs that never met, after training on one shift."""
     return [worst("U 1: largest entry of a pair that never met, over the diagonal ({})", [
         (f"M1 {of.M1}, {name}, shift {k}", Mean(np.abs(np.asarray(of.entries)[:, i, k - 1]))) for of in study.least
         for i, name in enumerate(("W_B", "W_C")) for k in shifts_of(of.M1) if k > 1], "<=", KEPT)]
+
+
+def entries_kept_at_first(study: Study) -> list[Check]:
+    """Entries of W_B for pairs that never met, after T_M steps."""
+    return [worst("U 1, T_M steps: largest entry of W_B of a pair that never met, over the diagonal ({})", [
+        (f"M1 {M1}, shift {k}", Mean(np.abs(entries[:, 0, k - 1]))) for M1, entries in study.short.items()
+        for k in shifts_of(M1) if k > 1], "<=", KEPT)] if study.short else []
 
 
 def scores_kept(study: Study) -> list[Check]:
@@ -244,6 +279,15 @@ def runs_of(lab: Lab) -> dict[tuple[int, int], Run]:
     return {(M1, U): a_run(M1, U, steps[M1]) for M1, U in lab.size.families}
 
 
+def short_run(M1: int) -> Run:
+    """A training on one shift that stops at T_M, with its fitted constant."""
+    def at(steps: int) -> Run:
+        run = a_run(M1, 1, steps)
+        return replace(run, training=replace(run.training, learning_rate=SHORT_RATE, record_every=steps))
+
+    return at(int(np.ceil(ITERATIONS["mamba"].predict(at(1), None) or np.nan)))
+
+
 def batch_runs(lab: Lab) -> dict[int, Run]:
     """The runs of M1 6, U = 1 by batch size."""
     return {B: a_run(6, 1, lab.size.start_steps[0], batch=B) for B in lab.size.batches}
@@ -276,7 +320,10 @@ def run(lab: Lab) -> Findings:
     study = Study([measure(lab, run, U) for (_, U), run in runs.items()],
                   {B: measure(lab, run, 1) for B, run in batches.items()},
                   {(T, delta): measure(lab, a_run(6, 1, T, delta), 1)
-                   for T in lab.size.start_steps for delta in lab.size.deltas})
+                   for T in lab.size.start_steps for delta in lab.size.deltas},
+                  {M1: np.stack([entries_by_shift(model) for model in lab.train_seeds(short_run(M1))])
+                   for M1 in lab.size.short},
+                  lab.errors(one_layer_models(lab, "mamba", lab.size.seeds), attacks()))
     plot = curve_figure(
         "mamba.tasks", "Tasks outside the training family",
         "U = 1 but in the second panel. Errors without outliers; hinge loss on prompts of the training distribution; "
@@ -284,6 +331,7 @@ def run(lab: Lab) -> Findings:
         share_y=False)
     least, six = study.least, [of for of in study.families if of.M1 == 6]
     last, over = least[-1], region(study)
+    attacked = study.batches[max(study.batches)].attacked
     rows = [(of.M1, of.U, *(f"{values.mean():.3f}" for values in (of.hinge, of.error, of.unseen)),
              " ".join(f"{score:+.2f}" for score in of.scores.mean(axis=0))) for of in study.families]
     return Findings(
@@ -297,16 +345,20 @@ def run(lab: Lab) -> Findings:
             f"{of.unseen.mean():.4f} at U = {of.U}" for of in six)
         + f". At M1 {last.M1}, U = 1 the scores by shift are " + ", ".join(
             f"{score:+.2f}" for score in last.scores.mean(axis=0)) + " of the diagonal. Mean hinge loss of at most "
-        f"{ACCURACY:g} at M1 6, U = 1: {over.sentence}",
+        f"{ACCURACY:g} at M1 6, U = 1: {over.sentence} With outliers the mean error over all tasks is " + " and ".join(
+            f"{one:.3f} at {scale:g} kappa_a (U = 1, B {max(study.batches)}; {every:.3f} with every task "
+            "trained, B 128)"
+            for scale, one, every in zip(SCALES, np.asarray(attacked).mean(axis=0),
+                                         np.asarray(study.all_tasks).mean(axis=0), strict=True)) + ".",
         tables=[Table("mamba.tasks", "Mean hinge loss, mean error, error outside the family, scores by shift",
                       ("M1", "U", "hinge", "error", "outside", "scores"), rows)],
         plots=[plot, over.plot("mamba.tasks.region", "Hinge loss over all tasks by T and delta", "M1 6, U = 1.")],
         specs={"theorem 1": [(run, replace(run.prompts, tasks="all")) for run in runs.values()],
                "theorem 1, every accuracy": [(run, run.prompts) for B, run in batches.items() if B >= 128],
-               **{place: [(runs[of.M1, 1], runs[of.M1, 1].prompts) for of in least]
-                  for place in ("lemma 3", "eq. 47 of the workshop version")},
-               "theorem 2, unseen tasks with outliers": [(run, test) for (M1, _), run in runs.items() if M1 == 6
-                                                         for test in attacks()],
+               "lemma 3": [(run, run.prompts) for run in map(short_run, lab.size.short or [6])],
+               "eq. 47 of the workshop version": [(runs[of.M1, 1], runs[of.M1, 1].prompts) for of in least],
+               "theorem 2, unseen tasks with outliers": [(batches[max(batches)], test) for test in attacks()],
+               "theorem 2, every accuracy": [(run, test_of(run, "all")) for B, run in batches.items() if B >= 128],
                "theorem 2": [(run, test_of(run, "all")) for run in runs.values()]})
 
 
@@ -316,27 +368,30 @@ ENTRY = Entry(
     says="Training on a subset of the tasks that covers every pattern with both labels is enough for all tasks.",
     sizes=sizes(seeds=(2, 4, 8), prompts=(500, 4_000, 10_000), steps_per_pattern=(50, 200, 400),
                 batches=((64, 128), (8, 128), (128, 512, 1_024)), start_steps=((600,), (500,), (1_000, 4_000, 16_000)),
-                deltas=((0.2,), (0.2,), (0.2, 0.05)), families=(
+                deltas=((0.2,), (0.2,), (0.2, 0.05)), short=((6, 8), (), (6, 12, 20, 40)), families=(
         ((6, 1), (8, 1)), ((6, 1), (6, 4), (12, 1)),
         ((6, 1), (6, 2), (6, 3), (6, 4), (12, 1), (20, 1), (40, 1), (20, 2), (40, 2)))), parts=(
         Part("theorem", "theorem 1", "The expected hinge loss is small over all tasks, trained or not, for every "
              "covering family.", theorem1, theory=("Theorem 1",), accuracy=ACCURACY, replies={
-                 "fails": "Scores of pairs that never met do not stay at 0 as lemma 3 says, so that a few untrained "
-                          "tasks keep a large loss.",
+                 "fails": "Scores of pairs that never met do not stay small as eq. 47 of the workshop version says, so "
+                          "that a few untrained tasks keep a large loss; they weigh less where M1 is large.",
                  "holds": "The hinge loss is small over all tasks.", "inconclusive": NEAR}),
         Part("theorem", "theorem 1, every accuracy", "As the batch grows like eps^-2 the expected hinge loss over all "
-             "tasks falls.", every_accuracy, theory=("Theorem 1",), accuracy=ACCURACY, replies={
+             "tasks falls (at M1 6, U 1).", every_accuracy, theory=("Theorem 1",), accuracy=ACCURACY, replies={
                  "fails": "What is left does not come from noisy gradients but from the tasks that were never "
                           "trained.",
                  "holds": "Larger batches help as the theorem says.", "inconclusive": NEAR}),
-        Part("theorem", "lemma 3", "Entries of W_B and W_C for two patterns that no training task combines stay at "
-             "their start (workshop version, eq. 28).", entries_kept, theory=("Theorem 1",), accuracy=ACCURACY,
-             replies={
+        Part("theorem", "lemma 3", "Up to T_M entries of W_B for two patterns that no training task combines stay at "
+             "their start (workshop version, eq. 28).", entries_kept_at_first, theory=("Theorem 1",), accuracy=ACCURACY,
+             earlier=(Rule(entries_kept, "It judged W_B and W_C after hundreds of times T_M; the lemma is about W_B up "
+                                         "to a time of the order of T_M."),), replies={
                  "fails": "Eq. 28 follows one gradient from the start; once neighbours have moved, entries of pairs "
                           "that never met move too.",
-                 "holds": "Entries of such pairs stay where they started.", "inconclusive": NEAR}),
+                 "holds": "Up to T_M the entries of such pairs stay close to where they started.",
+                 "inconclusive": "The entries lie too near to the tenth of the diagonal that is allowed, or were not "
+                                 "measured at this scale; that tenth and the constant of T_M are ours."}),
         Part("theorem", "eq. 47 of the workshop version", "Scores between patterns that no training task combines "
-             "stay small.", scores_kept, theory=("Theorem 1",), accuracy=ACCURACY, replies={
+             "stay small (full version, eq. 44).", scores_kept, theory=("Theorem 1",), accuracy=ACCURACY, replies={
                  "fails": "The score is a product of two matrices: two negative entries at a common partner make it "
                           "positive, which the proof leaves out.",
                  "holds": "Scores of such pairs stay small.", "inconclusive": NEAR}),
@@ -344,8 +399,17 @@ ENTRY = Entry(
              "family.", theorem2, theory=("Theorem 2",), accuracy=ACCURACY, earlier=(Rule(finer, FINER),), replies={
                  "holds": "The theorem promises the mean over tasks, and the mean error is small.",
                  "fails": "Too many untrained tasks are answered wrongly.", "inconclusive": NEAR}),
-        Part("theorem", "theorem 2, unseen tasks with outliers", "The same at outlier fraction 0.5 under flip, from "
-             "the training scale on.", with_outliers, theory=("Theorem 2",), accuracy=ACCURACY, replies={
+        Part("theorem", "theorem 2, every accuracy", "As the batch grows like eps^-2 the expected error over all tasks "
+             "falls (at M1 6, U 1).", every_error, theory=("Theorem 2",), accuracy=ACCURACY, replies={
+                 "fails": "What is left does not come from noisy gradients but from the tasks that were never "
+                          "trained.",
+                 "holds": "Larger batches help as the theorem says.",
+                 "inconclusive": "The error falls with the batch about as fast as the rule asks."}),
+        Part("theorem", "theorem 2, unseen tasks with outliers", "At outlier fraction 0.5 under flip, from the "
+             "training scale on, the error is at most 0.05 with the batch that this accuracy asks for (M1 6, U 1).",
+             with_outliers, theory=("Theorem 2",), accuracy=FINER_ACCURACY, earlier=(Rule(
+                 with_outliers_earlier, "At B = 128 the theorem promises 0.127 with the constant 1, about what was "
+                                        "measured; now a finer accuracy with its batch."),), replies={
                  "fails": "Two weak points meet here: tasks that never were trained, and a direction whose coefficient "
                           "sum is small at the training scale.",
                  "holds": "Unseen tasks are solved with outliers as well.", "inconclusive": NEAR}),

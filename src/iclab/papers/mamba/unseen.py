@@ -1,8 +1,10 @@
 """Claim `mamba.unseen`: which unseen outliers Mamba filters, by coefficient sum L and scale kappa_a'.
 
 Rules, at outlier fraction 0.5 under flip. Theorem: at every scale from that of training on and every sum L > 0 of a
-map, the error is at most 0.1, the accuracy for which the premises are computed; the same for the paper's three
-directions, on seeds of their own because the first eight did not settle it; and at the largest M1, for directions with
+map (of one outlier; the L of eq. 11 is the least over the set), the error is at most 0.1, the accuracy for which the
+premises are computed; for the paper's three directions it is at most 0.05 after training with B = 1,024, which that
+accuracy asks for (an earlier rule asked for 0.1 with B = 128, too near to the measured number; on other seeds the error
+was 0.14); and at the largest M1, for directions with
 the least sum of the paper's (added when the result at M1 6 was known). Ours: at three times the scale its excess over
 the floor is at most 0.01; every setting of the map that is inside the premises stays within 0.01. Ours, a premise in
 another form: the error depends on the product L kappa_a' / kappa_a alone (settings of equal product agree within 0.01),
@@ -40,13 +42,13 @@ from iclab.prompts.patterns import Matrix
 from iclab.theory.mamba import least_coefficient_sum
 from iclab.training import Run
 
-FRACTION, EXCESS_ALLOWED, ACCURACY = 0.5, 0.01, 0.1
+FRACTION, EXCESS_ALLOWED, ACCURACY, FINER_ACCURACY, FINER_BATCH = 0.5, 0.01, 0.1, 0.05, 1_024
 FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 SUMS = (-0.5, 0.1, 0.15, 0.3, 0.6, 0.9, 1.2, 1.7)
 FLOOR = information_floor(attacked_prompts("flip", FRACTION))
 SUM = 0.3
 DECIDING = (1.0, 1.5, 3.0)
-"""Scales at which the paper's directions are judged on more seeds."""
+"""Scales at which the paper's directions are judged after training with a larger batch."""
 PRODUCTS = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.8, 1.0, 1.5)
 """Products at which other trainings are tested, with coefficient sum `SUM`."""
 USUAL = {"M1": 6.0, "p_a": 0.6, "kappa_a": 2.0}
@@ -61,7 +63,7 @@ class Errors(NamedTuple):
     products: Mapping[str, Mapping[float, Float[np.ndarray, "seeds products"]]] = MappingProxyType({})
     """By what was changed in training, and its value."""
     more: Float[np.ndarray, "seeds directions factors"] | None = None
-    """Of more seeds, at the scales from that of training on that decide."""
+    """After training with a larger batch, at the scales from that of training on that decide."""
 
 
 def other_run(axis: str, value: float, steps: int) -> Run:
@@ -71,6 +73,12 @@ def other_run(axis: str, value: float, steps: int) -> Run:
     return replace(run, prompts=replace(run.prompts, relevant_patterns=M1, dimension=max(30, M1 + 20),
                                         outlier_fraction=at["p_a"], outlier_scale=at["kappa_a"],
                                         tasks=f"cyclic:{M1 - 1}"))
+
+
+def finer_run(steps: int) -> Run:
+    """Mamba trained with the batch of the finer accuracy."""
+    run = one_layer_run("mamba", steps)
+    return replace(run, training=replace(run.training, batch_size=FINER_BATCH))
 
 
 def product_tests(run: Run) -> list[Classification]:
@@ -136,10 +144,10 @@ def theorem(errors: Errors) -> list[Check]:
 
 
 def of_the_paper(errors: Errors) -> list[Check]:
-    """The paper's directions, on more seeds."""
+    """The paper's directions, for a finer accuracy with its batch."""
     at = [(f"v{i + 1}' at {factor:g} kappa_a", Rate(of[:, j], errors.prompts))
           for i, of in enumerate(np.moveaxis(np.asarray(errors.more), 1, 0)) for j, factor in enumerate(DECIDING)]
-    return [worst("largest error of the paper's directions ({})", at, "<=", ACCURACY)]
+    return [worst(f"B {FINER_BATCH}: largest error of the paper's directions ({{}})", at, "<=", FINER_ACCURACY)]
 
 
 def by_direction(errors: Errors) -> list[Check]:
@@ -241,7 +249,8 @@ def collapse_panels(errors: Errors) -> list[Panel]:
 def run(lab: Lab) -> Findings:
     """Measure every direction, sum and scale, and other trainings at every product."""
     models, specs = one_layer_models(lab, "mamba"), tests()
-    more = lab.errors(lab.train_seeds(models[0].run, lab.seeds(lab.size.more_seeds)), [
+    larger_batch = finer_run(lab.size.finer_steps)
+    more = lab.errors(lab.train_seeds(larger_batch, lab.seeds(lab.size.finer_seeds)), [
         attacked_prompts("flip", FRACTION, factor, outlier_mixtures=(row,) * 3)
         for row in TEST_MIXTURES for factor in DECIDING])
     errors = Errors(by_factor(lab.errors(models, specs["directions"])), by_factor(lab.errors(models, specs["sums"])),
@@ -270,7 +279,7 @@ def run(lab: Lab) -> Findings:
                       ("trained with", "value", "mean", "low", "high"), rows)],
         specs={"theorem 2 (a), (b)": [(models[0].run, test) for test in specs["sums"]
                                       if test.outlier_scale >= 2.0 and least_coefficient_sum(test) > 0],
-               "theorem 2 (a), (b), the paper's directions": [(models[0].run, test) for test in specs["directions"]
+               "theorem 2 (a), (b), the paper's directions": [(larger_batch, test) for test in specs["directions"]
                                                               if test.outlier_scale >= 2.0],
                "theorem 2 (a), (b), many patterns": [
                    (many, test) for test in product_tests(many) if test.outlier_scale >= many.prompts.outlier_scale]})
@@ -281,27 +290,31 @@ ENTRY = Entry(
     "mamba.unseen", "Unseen outliers: which directions and sizes are filtered", "li2025mamba, theorem 2 (a), (b)", run,
     says="Mamba filters unseen outliers that are combinations of the training ones with a positive coefficient sum and "
          "at least as large.",
-    sizes=sizes(prompts=(500, 2_000, 4_000), other_steps=(600, 2_000, 4_000), more_seeds=(2, 4, 24), others=(
+    sizes=sizes(prompts=(500, 2_000, 4_000), other_steps=(600, 2_000, 4_000), finer_seeds=(2, 2, 8),
+    finer_steps=(100, 100, 2_000), others=(
         {"M1": (6, 8), "T": (300, 600)}, {"M1": (6, 12), "T": (500, 2_000)},
         {"M1": (6, 9, 12, 20, 40), "p_a": (0.4, 0.8), "kappa_a": (1.0, 4.0),
          "T": (1_000, 2_000, 4_000, 10_000)})), parts=(
         Part("theorem", "theorem 2 (a), (b)", "Outliers from the training scale on are filtered, whatever their "
-             "direction and positive coefficient sum.", theorem, theory=("Theorem 2",), accuracy=ACCURACY, earlier=(
+             "direction and positive coefficient sum (eq. 11 asks for a positive least sum L of the set).",
+             theorem, theory=("Theorem 2",), accuracy=ACCURACY, earlier=(
                  Rule(finer, FINER), Rule(by_direction, "It judged only the paper's three directions, while the "
                                           "theorem covers every positive sum.")), replies={
                  "fails": "L is a constant in our proof, which needs the gate to see L kappa_a' where it saw kappa_a "
                           "in training: (b) should read L kappa_a' >= kappa_a up to a constant.",
                  "holds": "All directions with a positive sum are filtered.", "inconclusive": NEAR}),
         Part("theorem", "theorem 2 (a), (b), the paper's directions", "The same for the directions of section 4, whose "
-             "sums are 0.3 to 0.9.", of_the_paper, theory=("Theorem 2",), accuracy=ACCURACY, replies={
-                 "fails": "The miss is small, at the training scale alone and for the direction of the least sum; the "
-                          "accuracy is promised up to a constant.",
+             "sums are 0.3 to 0.9 (L = 0.3), for an error of 0.05 with the batch that it asks for.", of_the_paper,
+             theory=("Theorem 2",), accuracy=FINER_ACCURACY, earlier=(Rule(
+                 by_direction, "It asked for 0.1 with B = 128, for which the theorem promises 0.127 with the constant "
+                               "1, about what was measured."),), replies={
+                 "fails": "At the training scale alone, for the direction of the least sum: there no larger batch "
+                          "helps, and with six patterns (b) must ask for a larger product of scale and sum.",
                  "holds": "The directions that we tried are filtered from the training scale on.",
-                 "inconclusive": "At the training scale the direction of the least sum errs so close to 0.1 that even "
-                                 "these seeds do not settle it."}),
+                 "inconclusive": NEAR}),
         Part("theorem", "theorem 2 (a), (b), many patterns", "The same with the largest M1.", many_patterns,
              theory=("Theorem 2",), accuracy=ACCURACY, replies={
-                 "holds": "The theorem is about many patterns: the gate closes like a power of 1 / M1.",
+                 "holds": "With more patterns a smaller product of sum and scale is enough.",
                  "fails": "Even with many patterns a sum of 0.3 is too small at the training scale.",
                  "inconclusive": NEAR}),
         Part("ours", "three times the training scale", "Outliers three times as large are filtered.", larger, replies={
