@@ -31,7 +31,7 @@ FLAT, STEEP, FRACTION = 0.1, -0.65, 0.7
 SIZES = {
     "tiny": Size(seeds=2, steps=60, prompts=200, mamba_steps=60, room=30, irrelevant=(10, 20)),
     "quick": Size(seeds=4, steps=200, prompts=1_000, mamba_steps=300, room=30, irrelevant=(10, 20)),
-    "full": Size(seeds=8, steps=1_000, prompts=8_000, mamba_steps=1_000, room=0, irrelevant=(6, 12, 24, 48, 96)),
+    "full": Size(seeds=6, steps=1_000, prompts=8_000, mamba_steps=1_000, room=0, irrelevant=(6, 12, 24, 48, 96)),
 }
 
 

@@ -47,7 +47,7 @@ SIZES = {
                  chain_lengths=(8, 16)),
     "quick": Size(seeds=4, steps=200, prompts=1_000, mamba_steps=500, chain_steps=300, lengths=(10, 20),
                   chain_lengths=(8, 16)),
-    "full": Size(seeds=8, steps=1_000, prompts=4_000, mamba_steps=2_000, chain_steps=1_000,
+    "full": Size(seeds=6, steps=1_000, prompts=4_000, mamba_steps=2_000, chain_steps=1_000,
                  lengths=(10, 20, 40, 80, 160), chain_lengths=(4, 8, 16, 32, 64)),
 }
 

@@ -43,7 +43,7 @@ SIZES = {
                  products=(6, 8), width=20, product_steps=600),
     "quick": Size(seeds=4, steps=200, prompts=1_000, few=(6, 10), many=(6, 12), mamba=(6, 12), steps_per_pattern=40,
                   room=30, products=(6, 12), width=100, product_steps=2_000),
-    "full": Size(seeds=8, steps=1_000, prompts=4_000, few=(6, 8, 10, 13, 16), many=(6, 9, 13, 20, 40),
+    "full": Size(seeds=6, steps=1_000, prompts=4_000, few=(6, 8, 10, 13, 16), many=(6, 9, 13, 20, 40),
                  mamba=(6, 9, 13, 20, 40), steps_per_pattern=60, room=0, products=(6, 9, 12, 20, 40), width=60,
                  product_steps=4_000),
 }
