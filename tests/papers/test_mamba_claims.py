@@ -23,6 +23,7 @@ from iclab.papers.mamba import (
     iterations,
     length,
     position,
+    shifts,
     single,
     table1,
     tasks,
@@ -119,27 +120,27 @@ def test_the_product_needed_is_read_off_the_curve():
 
 
 def a_family(models, M1=6, U=4):
-    run = tasks.a_run(M1, U, 10)
-    errors = model_errors(models, tasks.tests_of(run, U), count=1000, seeds=SEEDS)
+    run = shifts.a_run(M1, U, 10)
+    errors = model_errors(models, shifts.tests_of(run, U), count=1000, seeds=SEEDS)
     hinge = model_errors(models, [replace(run.prompts, tasks="all")], count=1000, seeds=SEEDS, measure="hinge")
-    scores = np.stack([tasks.scores_by_shift(model) for model in models])
-    attacked = model_errors(models, tasks.attacks(), count=1000, seeds=SEEDS)[:, [1, 1]]  # at three times
-    return tasks.Family(M1, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000,
-                        np.stack([tasks.entries_by_shift(model) for model in models]), attacked)
+    scores = np.stack([shifts.scores_by_shift(model) for model in models])
+    attacked = model_errors(models, shifts.attacks(), count=1000, seeds=SEEDS)[:, [1, 1]]  # at three times
+    return shifts.Family(M1, 1, errors[:, 2:], errors[:, 0], errors[:, 1], hinge[:, 0], scores, 1000,
+                        np.stack([shifts.entries_by_shift(model) for model in models]), attacked)
 
 
 def test_tasks_outside_the_family(trained_mamba):
     def judged(family):
-        study = tasks.Study([family], {}, {})
+        study = shifts.Study([family], {}, {})
         return [verdicts(rule(study)) for rule in (tasks.theorem1, tasks.theorem2, tasks.finer, tasks.every_task)]
 
     def at_three_times(family):
-        (earlier,) = verdicts(tasks.with_outliers_earlier(tasks.Study([family], {}, {})))
-        assert verdicts(tasks.with_outliers(tasks.Study([], {1_024: family}, {}))) == [earlier]
+        (earlier,) = verdicts(tasks.with_outliers_earlier(shifts.Study([family], {}, {})))
+        assert verdicts(tasks.with_outliers(shifts.Study([], {1_024: family}, {}))) == [earlier]
         return [earlier]
 
     def kept(family):
-        study = tasks.Study([family], {}, {})
+        study = shifts.Study([family], {}, {})
         return [verdicts(rule(study)) for rule in (tasks.entries_kept, tasks.scores_kept)]
 
     sound = a_family(trained_mamba)
@@ -152,7 +153,7 @@ def test_tasks_outside_the_family(trained_mamba):
     assert kept(sound._replace(entries=0.01 * sound.entries)) == [["holds"], ["holds"]]
     for factor, verdict in ((1.0, "fails"), (0.01, "holds")):  # only W_B counts
         entries = sound.entries * np.array([factor, 1.0])[:, None]
-        assert verdicts(tasks.entries_kept_at_first(tasks.Study([], {}, {}, {6: entries}))) == [verdict]
+        assert verdicts(tasks.entries_kept_at_first(shifts.Study([], {}, {}, {6: entries}))) == [verdict]
     run = tasks.short_run(6)
     assert run.training.steps < 2_000
     assert all(premise.met for premise in premises_of("mamba", ("Theorem 1",), [(run, run.prompts)], constant=0.5))
@@ -168,32 +169,32 @@ def test_tasks_outside_the_family(trained_mamba):
 
 def flat_family(M1, value):
     rng, seeds = np.random.default_rng(M1), 8
-    return tasks.Family(M1, 1, *(value * rng.uniform(0.98, 1.02, seeds),) * 4, np.zeros((seeds, 1)), 1000)
+    return shifts.Family(M1, 1, *(value * rng.uniform(0.98, 1.02, seeds),) * 4, np.zeros((seeds, 1)), 1000)
 
 
 def test_the_mean_error_falls_with_the_number_of_patterns():
     def judged(exponent):
-        study = tasks.Study([flat_family(M1, 0.4 * M1**exponent) for M1 in (6, 12, 20, 40)], {}, {})
+        study = shifts.Study([flat_family(M1, 0.4 * M1**exponent) for M1 in (6, 12, 20, 40)], {}, {})
         assert verdicts(tasks.falls(study)) == verdicts(tasks.hinge_falls(study))
         return verdicts(tasks.falls(study))
 
     assert judged(-1.0) == ["holds", "holds"]
     assert "fails" in judged(0.0)
-    assert tasks.shift_tasks(3, 2) == ((0, 2), (1, 0), (2, 1))
-    assert tasks.a_run(40, 1, 10).prompts.dimension == 60
+    assert shifts.shift_tasks(3, 2) == ((0, 2), (1, 0), (2, 1))
+    assert shifts.a_run(40, 1, 10).prompts.dimension == 60
 
 
 def test_the_hinge_loss_falls_with_the_batch_or_for_some_start():
     def judged(exponent, least):
         batches = {B: flat_family(6, 2.0 * B**exponent) for B in (128, 512, 1024)}
         starts = {(T, delta): flat_family(6, least * delta) for T in (1000, 4000) for delta in (1.0, 2.0)}
-        study = tasks.Study([], batches, starts)
+        study = shifts.Study([], batches, starts)
         assert verdicts(tasks.every_error(study)) == verdicts(tasks.every_accuracy(study))
         return [verdicts(rule(study)) for rule in (tasks.every_accuracy, tasks.somewhere)]
 
     assert judged(-0.5, 0.2) == [["holds"], ["holds"]]
     assert judged(0.0, 0.05) == [["fails"], ["fails"]]
-    assert "none of 4 settings" in tasks.region(tasks.Study([], {}, {
+    assert "none of 4 settings" in tasks.region(shifts.Study([], {}, {
         (T, delta): flat_family(6, 0.2) for T in (1000, 4000) for delta in (0.1, 0.2)})).sentence
 
 

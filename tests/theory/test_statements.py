@@ -70,7 +70,7 @@ def test_orders_of_the_mamba_paper_by_hand():
     low, high = [p for p in place(statements, "Theorem 1").premises if p.name.startswith("Theorem 1 (ii)")]
     assert low.required.startswith(">= c * 0.037 ")
     assert high.required.startswith("<= c * 60 ")
-    assert premise(statements, "Theorem 1", "Theorem 1 (iii)").required.startswith(">= c * 4.48 ")
+    assert premise(statements, "Theorem 1", "Theorem 1 (iii): length").required.startswith(">= c * 4.48 ")
     assert premise(statements, "Theorem 1", "Theorem 1 (i)").required.startswith(">= c * 230 ")  # eps^-2 log 1/eps
     steps, = place(statements, "Theorem 1").laws
     assert steps.order(MAMBA, None) == pytest.approx(6 / (0.4 * 9))

@@ -45,8 +45,8 @@ READINGS = (
     Reading("mamba", "corollary 1", "The sum of scores on other patterns is bounded from above; the proof (workshop "
             "version, eq. 61, full version, eq. 58) bounds the absolute value of each.", "The sum with its sign; eq. "
             "61 is judged apart.", "mamba.attention"),
-    Reading("mamba", "theorem 3, T_T", "Of order beta^-2 in the theorem, beta^-1 in the proof (workshop version, "
-            "eq. 71).", "As in the theorem; the exponent of beta is measured.", "mamba.iterations"),
+    Reading("mamba", "theorem 3, iterations", "Of order beta^-2 in the theorem, beta^-1 in the proof (workshop "
+            "version, eq. 71).", "As in the theorem; the exponent of beta is measured.", "mamba.iterations"),
     Reading("mamba", "remark 4, largest kappa_a", "The full version has a larger upper bound on kappa_a for the linear "
             "Transformer when eps is small, the workshop version the same one for both.", "The theorems' bounds, "
             "which are the same; the linear Transformer is not measured near them."),
@@ -64,7 +64,7 @@ READINGS = (
     Reading("icl", "section 3.2", "M2 <= O(M1) and K' <= O(1); the experiments have M2 = 4 M1 and K' = 5.",
             "Open constants are asked for only as far as the paper's experiments meet them.", "icl.unseen"),
     Reading("icl", "theorem 3.3 (iv), equations 82 and 83", "T has delta^(-2/3) in the proof, not in the theorem; the "
-            "number of neurons enters through a, which is m.", "Our law from equation 82, the T of the premises, has "
+            "number of neurons enters through a, which is m.", "Our law from equation 82, which premises take, has "
             "both; it becomes equation 83 and the theorem only where m is of the order M1^2. The theorem, which has no "
             "m, is judged as printed.", "icl.iterations"),
     Reading("icl", "corollary 4.3, equation 92", "The corollary bounds what attention misses by M1^-C for any C > 1; "
