@@ -5,6 +5,8 @@ Shift k pairs every pattern with the k-th next one; a family is trained on the t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
