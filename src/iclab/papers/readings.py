@@ -47,7 +47,8 @@ READINGS = (
             "61 is judged apart.", "mamba.attention"),
     Reading("mamba", "theorem 3, iterations", "Of order beta^-2 in the theorem, beta^-1 in the proof (workshop "
             "version, eq. 71).", "As in the theorem; the exponent of beta is measured.", "mamba.iterations"),
-    Reading("mamba", "remark 4, largest kappa_a", "The full version has a larger upper bound on kappa_a for the linear "
+    Reading("mamba", "remark 4, largest outliers",
+            "The full version has a larger upper bound on kappa_a for the linear "
             "Transformer when eps is small, the workshop version the same one for both.", "The theorems' bounds, "
             "which are the same; the linear Transformer is not measured near them."),
     Reading("icl", "section 2.3 and algorithm 1", "The output weights are +-1/m in one place and +-1/sqrt(m) in the "
@@ -65,8 +66,8 @@ READINGS = (
             "Open constants are asked for only as far as the paper's experiments meet them.", "icl.unseen"),
     Reading("icl", "theorem 3.3 (iv), equations 82 and 83", "T has delta^(-2/3) in the proof, not in the theorem; the "
             "number of neurons enters through a, which is m.", "Our law from equation 82, which premises take, has "
-            "both; it becomes equation 83 and the theorem only where m is of the order M1^2. The theorem, which has no "
-            "m, is judged as printed.", "icl.iterations"),
+            "both; it becomes equation 83 and the theorem only where there are of the order M1^2 neurons. The theorem, "
+            "which has no m, is judged as printed.", "icl.iterations"),
     Reading("icl", "corollary 4.3, equation 92", "The corollary bounds what attention misses by M1^-C for any C > 1; "
             "the proof has 2 / (alpha' M1), so C = 1, which says nothing for alpha' below 2 / M1.",
             "The corollary is judged as printed, equation 92 apart.", "icl.attention"),
@@ -75,7 +76,8 @@ READINGS = (
             "As printed; what training adds is judged apart.", "icl.norms"),
     Reading("icl", "section 3.3, insight 1", "The tasks that are enough are a fraction (M1 - 1)^(-1/2) of all; M1 of "
             "M1 (M1 - 1) are 1 / (M1 - 1).", "M1 tasks, the number of condition 3.2.", "icl.tasks"),
-    Reading("icl", "lemmas B.5, B.6", "The proofs take training prompts of the order max{M1, M2} log M1 and B T of "
+    Reading("icl", "lemmas 5, 6 of the appendix",
+            "The proofs take training prompts of the order max{M1, M2} log M1 and B T of "
             "the order M1^2; theorem 3.3 asks for neither.", "The premises are those of the theorem."),
     Reading("icl", "section 5.3, figure 4", "The domain and the lengths of the prompts are not given.",
             "The figure is read out of domain; the same is asked in domain.", "icl.baselines"),
