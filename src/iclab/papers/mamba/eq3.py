@@ -91,5 +91,7 @@ ENTRY = Entry(
     "mamba.eq3", "The recurrence is gated linear attention", "li2025mamba, eqs. 1, 3", run,
     says="One-layer Mamba, a recurrence over a state, is gated linear attention: equal outputs, equal gradients.",
     sizes={scale: Size(seeds=5) for scale in SCALES}, parts=(
-        Part("remark", "equation 3", "The recurrence of equation 1 is the sum of equation 3.", checks),),
+        Part("remark", "equation 3", "The recurrence of equation 1 is the sum of equation 3.", checks,
+             replies={"holds": "An identity, up to the rounding of double precision.",
+                      "fails": "The two forms differ, so one of them is not the paper's."}),),
     notes=(Note("2026-11-18", "With the paper's starting state h_0 = U equation 3 would be false; h_0 = 0 is meant."),))

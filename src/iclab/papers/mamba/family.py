@@ -139,8 +139,14 @@ ENTRY = Entry(
                 rates=((0.1, 1.0), (0.03, 0.1, 0.3, 1.0), (0.03, 0.1, 0.3, 1.0)),
                 members=(MEMBERS[:3], ("mamba", "mamba2_step", "linear", "retnet", "mamba2"), MEMBERS)), parts=(
         Part("ours", "a gate that weighs the example itself", "Models that can reject an example filter outliers.",
-             filters),
+             filters, replies={
+                 "holds": "A gate on the present is enough, whichever member of the family has it.",
+                 "inconclusive": "Training was too short, or seeds differ too much.",
+                 "fails": "At these settings a gate on the present is not enough."}),
         Part("ours", "a gate that only forgets the past", "Models that can only forget do not filter outliers.",
-             others)),
+             others, replies={
+                 "holds": "What can only fade the past cannot tell a poisoned example from a clean one.",
+                 "inconclusive": "Training was too short, or seeds differ too much.",
+                 "fails": "One of them filters after all, at these settings."})),
     notes=(Note("2026-11-18", "A gate that acts only on the past gives a poisoned example the same weight as a clean "
                 "one at its position; it can only fade everything that came before."),))
