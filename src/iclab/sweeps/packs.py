@@ -101,10 +101,11 @@ def run_pack(job: Job, pack: TrialPack, progress: Progress | None = None, stop: 
     """Train the runs missing from the store, measure, store, and return all rows; a failure gets a row with its reason.
     """
     with jax.enable_x64(job.double):
+        started = time.time()  # before looking into the store: what is there by then is never computed again
         store = None if job.place is None else store_at(job.place)
         rows = {} if store is None else store.finished(pack.ids)
         began = opened.now()
-        started, fresh = time.time(), [i for i in pack.trials if i not in rows]
+        fresh = [i for i in pack.trials if i not in rows]
         chosen = one_each([pack.trials[i] for i in fresh])
         trained, reason = _trained(job, pack, chosen, store, progress, stop)
         seconds = (time.time() - started) / max(len(chosen), 1)
