@@ -36,7 +36,7 @@ def claims() -> str:
     parts, entries = [], all_entries()
     for name, source in (SOURCES | OURS).items():
         parts.append(f"### {source.name}\n\n{source.subject}\n")
-        for entry in (entry for entry in entries.values() if entry.paper == name):
+        for entry in (entry for entry in entries.values() if entry.room == name):
             told = inspect.getdoc(importlib.import_module(entry.module)) or ""
             parts.append(f"#### `{entry.id}` {entry.title}\n\n*{entry.kind}, {entry.place}*\n\n{told}\n\n"
                          f"```bash\niclab reproduce {entry.id}\n```\n")

@@ -10,7 +10,7 @@ from iclab import IclabError
 from iclab.lab.base_seeds import shipped_verdicts, verdicts_by_seed, with_other_seeds
 from iclab.lab.claims import Check, Claim, PartResult, Premise, judged
 from iclab.lab.estimates import Mean
-from iclab.papers.catalogue import all_entries
+from iclab.papers.catalogue import main_entries
 
 LOW, HIGH = (0.1, 0.11, 0.12), (2.0, 2.1, 2.2)
 
@@ -68,7 +68,7 @@ def test_runs_that_do_not_belong_together_are_refused():
 
 
 def test_the_shipped_verdicts_are_those_of_the_parts():
-    parts = {(entry.id, part.place): len(part.earlier) + 1 for entry in all_entries().values() for part in entry.parts}
+    parts = {(entry.id, part.place): len(part.earlier) + 1 for entry in main_entries() for part in entry.parts}
     shipped = {(claim, place): of["rule_version"] for claim, places in shipped_verdicts()["claims"].items()
                for place, of in places.items()}
     assert shipped == parts

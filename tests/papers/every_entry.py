@@ -26,9 +26,9 @@ def errors_stay_in_range(plot):
             assert not any(end < 0 or end > 1 for end in ends), (plot.name, row)
 
 
-def of_papers(*papers):
-    """A test for each entry of these papers."""
-    entries = [entry for entry in all_entries().values() if entry.paper in papers]
+def of_papers(*rooms):
+    """A test for each entry in these rooms."""
+    entries = [entry for entry in all_entries().values() if entry.room in rooms]
     return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
 
 

@@ -52,7 +52,7 @@ def words_of(command: str) -> list[str]:
         if command != "completion":
             importlib.import_module(f"iclab.commands.{command}").main(["--help"])
     options = re.findall(r"^ +(?:-\w, )?(--[\w.-]+)", text.getvalue(), flags=re.MULTILINE)
-    positional = {"reproduce": [*dict.fromkeys(entry.paper for entry in all_entries().values()), *all_entries()],
+    positional = {"reproduce": [*dict.fromkeys(entry.room for entry in all_entries().values()), *all_entries()],
                   "completion": list(SHELLS)}.get(command, [])
     return [*positional, *dict.fromkeys([*options, "--help"])]
 

@@ -18,7 +18,7 @@ from iclab.lab.entries import SCALES
 from iclab.lab.laboratory import Lab
 from iclab.lab.outcomes import Finished, finish, with_kept
 from iclab.lab.verify import SCHEMA, usual_seconds
-from iclab.papers.catalogue import all_entries, chosen_entries
+from iclab.papers.catalogue import all_entries, chosen_entries, main_entries
 from iclab.report.page import Page, about
 from iclab.report.playground.exhibits import kept
 from iclab.sweeps.store import Store, check_writable
@@ -29,9 +29,10 @@ WRITE_EVERY = 10.0
 
 def main(arguments: list[str]) -> None:
     """Run the chosen entries; finished work is kept, so an interrupted run resumes where it stopped."""
-    parser = Parser("reproduce", "Run figures and claims of the papers; with no ID, all of them.")
+    parser = Parser("reproduce", "Run figures and claims of the papers; with no ID, all of theirs.")
     parser.add_argument("ids", nargs="*", metavar="ID",
-                        help="entries to run (iclab list shows them); scaling or cot, say, is all that begin with it")
+                        help="entries to run (iclab list shows them); cot, say, is all of that paper, and beyond those "
+                             "that run only when named")
     parser.add_argument("--scale", default="full", metavar="SCALE",
                         help="quick or full; tiny only tries the machinery [default: full]")
     parser.add_argument("--out", default="results", metavar="DIR", help="where to write [default: results]")
@@ -112,6 +113,7 @@ class ResultFiles:
         constants = [constant.to_json() for item in items for constant in item.outcome.constants]
         write_whole(self.out / "claims.json", to_text(claims).encode())
         write_whole(self.out / "constants.json", to_text(constants).encode())
-        write_whole(self.out / "report.html", self._page.render(
-            items, len(known), playground=(self.out / PAGE).exists()).encode())
+        expected = {entry.id for entry in main_entries()} | {item.entry.id for item in items}
+        page = self._page.render(items, len(expected), playground=(self.out / PAGE).exists())
+        write_whole(self.out / "report.html", page.encode())
         self._written = time.monotonic()

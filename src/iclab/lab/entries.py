@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -164,6 +165,13 @@ class Entry:
     def paper(self) -> str:
         """The paper's key: the part of the id before the dot."""
         return self.id.split(".")[0]
+
+    @property
+    def room(self) -> str:
+        """The folder below `papers/` that it stands in, which may be another than its paper's; of a plugin's or a
+        user's own entry, the paper."""
+        within = re.fullmatch(r"iclab\.papers\.(\w+)\.\w+", self.module)
+        return within[1] if within else self.paper
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from iclab import papers
 from iclab.core import registry
 from iclab.core.errors import IclabError, did_you_mean, require
 from iclab.lab.entries import Entry
-from iclab.papers.references import OURS, SOURCES
+from iclab.papers.references import ASKED_FOR, OURS, SOURCES
 
 
 def all_entries() -> dict[str, Entry]:
@@ -33,31 +33,38 @@ def all_entries() -> dict[str, Entry]:
             raise IclabError(f"an entry point of the group {registry.ENTRIES} must be an Entry with a new id, got "
                              f"{getattr(entry, 'id', entry)!r}")
         entries[entry.id] = dataclasses.replace(entry, module=entry.run.__module__)
-    paper_order = [*SOURCES, *OURS, *dict.fromkeys(entry.paper for entry in entries.values())]
+    rooms = [*SOURCES, *OURS, *dict.fromkeys(entry.room for entry in entries.values())]
     return dict(sorted(entries.items(), key=lambda item: (
-        paper_order.index(item[1].paper), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
+        rooms.index(item[1].room), item[1].kind == "claim", item[1].place.startswith("ours"), item[0])))
+
+
+def main_entries() -> list[Entry]:
+    """The entries that run when none is named."""
+    return [entry for entry in all_entries().values() if entry.room not in ASKED_FOR]
 
 
 def chosen_entries(ids: Sequence[str]) -> list[Entry]:
-    """The entries with these ids or aliases, of these papers, or in these Python files; all entries if none is named.
+    """The entries with these ids or aliases, in these rooms, or in these Python files; if none is named, the main ones.
     """
+    if not ids:
+        return main_entries()
     entries = all_entries()
     known = entries | {alias: entry for entry in entries.values() for alias in entry.aliases}
     chosen: list[Entry] = []
     for name in ids:
-        of_paper = [entry for entry in entries.values() if entry.paper == name]
-        if of_paper:
-            chosen += of_paper
+        in_room = [entry for entry in entries.values() if entry.room == name]
+        if in_room:
+            chosen += in_room
             continue
         if name not in known and not name.endswith(".py"):
-            papers_known = list(dict.fromkeys(entry.paper for entry in entries.values()))
-            raise IclabError(f"id must be one of {', '.join(known)}, one of {', '.join(papers_known)}, or a Python "
-                             f"file with an ENTRY, got {name!r}{did_you_mean(name, [*known, *papers_known])}")
+            rooms = list(dict.fromkeys(entry.room for entry in entries.values()))
+            raise IclabError(f"id must be one of {', '.join(known)}, one of {', '.join(rooms)}, or a Python "
+                             f"file with an ENTRY, got {name!r}{did_you_mean(name, [*known, *rooms])}")
         entry = known[name] if name in known else own_entry(name)
         if any(entry.id == other.id and entry.path != other.path for other in (*known.values(), *chosen)):
             raise IclabError(f"{name}: id of the entry must be new, got {entry.id!r}, which another entry has")
         chosen.append(entry)
-    return list({entry.id: entry for entry in chosen}.values()) if ids else list(entries.values())
+    return list({entry.id: entry for entry in chosen}.values())
 
 
 def own_entry(path: str) -> Entry:

@@ -69,5 +69,10 @@ OURS = {
     "scaling": Paper("scaling", "As the problem grows",
                      "Not a paper: what becomes of the papers' statements, and of our own, as patterns, neurons, "
                      "batches and prompts grow and the start becomes small."),
+    "beyond": Paper("beyond", "Beyond the five papers",
+                    "Not a paper: questions that the papers raise and leave open, about causes, regression, the real "
+                    "Mamba block and the dynamics of training."),
 }
 """What entries ask across the papers, by key."""
+ASKED_FOR = ("beyond",)
+"""Rooms whose entries run only when they are named."""

@@ -60,9 +60,9 @@ class Page:
         `playground` says whether `playground.html` lies beside the page."""
         judged = [item for item in finished if item.outcome.claim]
         claims = [item.outcome.claim for item in finished if item.outcome.claim]
-        others = {item.entry.paper: Paper(item.entry.paper, item.entry.paper, "Not from the five papers.")
-                  for item in finished if item.entry.paper not in SOURCES | OURS}
-        papers = [(source, [item for item in finished if item.entry.paper == name])
+        others = {item.entry.room: Paper(item.entry.room, item.entry.room, "Not from the five papers.")
+                  for item in finished if item.entry.room not in SOURCES | OURS}
+        papers = [(source, [item for item in finished if item.entry.room == name])
                   for name, source in (SOURCES | OURS | others).items()]
         totals = summary.totals_by_group(claims)
         unconfirmed = [item for verdict in UNCONFIRMED for item in summary.parts_of(claims)
