@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         VectorEmbedding,
     )
     from iclab.papers.cot.compare import compare_reasoning
+    from iclab.papers.reproducing import reproduce
     from iclab.probes import (
         bayes_predictor,
         gate_profile,
@@ -55,6 +56,7 @@ _HOME = {
     "iclab.probes.chains": ("chain_errors",),
     "iclab.probes.reasoning": ("reason",),
     "iclab.papers.cot.compare": ("compare_reasoning",),
+    "iclab.papers.reproducing": ("reproduce",),
     "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
     "iclab.figures.phase": ("phase_diagram",),
     "iclab.sweeps.results": ("stored_results",),
@@ -109,6 +111,7 @@ __all__ = [
     "read_sweep",
     "reason",
     "replace",
+    "reproduce",
     "require_range",
     "save_checkpoint",
     "score_mass",

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ class Plot:
 
     def __post_init__(self) -> None:
         require_name("plot", self.name)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the picture and what it shows."""
+        return f"<figure>{self.svg}<figcaption>{escape(self.caption)}</figcaption></figure>"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, NamedTuple
 
 from iclab.core.errors import require
@@ -192,3 +193,8 @@ class Outcome:
     constants: list[Constant] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     searched: Search | None = None
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the figures and the verdict."""
+        shown = [escape(self.shown), *(plot._repr_html_() for plot in self.plots)]
+        return "<br>".join([*shown, *([self.claim._repr_html_()] if self.claim else [])])
