@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#edc948", "#76b7b2", "#ff9da7", "#9c755f")
 """For patterns, in turn."""
 CELL = "display:inline-block;min-width:2.2em;padding:.15em .3em;margin:1px;border-radius:4px;text-align:center;"
-WIDTH, HEIGHT = 360, 110
+WIDTH, HEIGHT, LEFT = 360, 110, 56
+"""Of a chart: its size, and the room for the numbers beside it."""
 
 
 class Token(NamedTuple):
@@ -50,11 +51,11 @@ def chart(x: Sequence[float], y: Sequence[float], label: str) -> str:
         return ""
     (left, right), (low, high) = (points[0][0], points[-1][0]), (min(b for _, b in points), max(b for _, b in points))
     across, up = (right - left) or 1.0, (high - low) or 1.0
-    path = " ".join(f"{40 + (a - left) / across * (WIDTH - 50):.1f},{8 + (high - b) / up * (HEIGHT - 30):.1f}"
+    path = " ".join(f"{LEFT + (a - left) / across * (WIDTH - LEFT - 10):.1f},{8 + (high - b) / up * (HEIGHT - 30):.1f}"
                     for a, b in points)
     bottom = HEIGHT - 6
-    texts = ((36, 14, "end", f"{high:.3g}"), (36, HEIGHT - 22, "end", f"{low:.3g}"), (40, bottom, "start", f"{left:g}"),
-             (WIDTH - 10, bottom, "end", f"{right:g}"), (WIDTH / 2, bottom, "middle", label))
+    texts = ((LEFT - 4, 14, "end", f"{high:.3g}"), (LEFT - 4, HEIGHT - 22, "end", f"{low:.3g}"),
+             (LEFT, bottom, "start", f"{left:g}"), (WIDTH - 10, bottom, "end", f"{right:g}"), (WIDTH / 2, bottom, "middle", label))
     words = "".join(f'<text x="{at}" y="{down}" text-anchor="{anchor}" font-size="11" fill="currentColor">'
                     f"{escape(text)}</text>" for at, down, anchor, text in texts)
     return (f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(label)}"><polyline points="{path}" '
