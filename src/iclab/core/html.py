@@ -55,7 +55,8 @@ def chart(x: Sequence[float], y: Sequence[float], label: str) -> str:
                     for a, b in points)
     bottom = HEIGHT - 6
     texts = ((LEFT - 4, 14, "end", f"{high:.3g}"), (LEFT - 4, HEIGHT - 22, "end", f"{low:.3g}"),
-             (LEFT, bottom, "start", f"{left:g}"), (WIDTH - 10, bottom, "end", f"{right:g}"), (WIDTH / 2, bottom, "middle", label))
+             (LEFT, bottom, "start", f"{left:g}"), (WIDTH - 10, bottom, "end", f"{right:g}"),
+             (WIDTH / 2, bottom, "middle", label))
     words = "".join(f'<text x="{at}" y="{down}" text-anchor="{anchor}" font-size="11" fill="currentColor">'
                     f"{escape(text)}</text>" for at, down, anchor, text in texts)
     return (f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(label)}"><polyline points="{path}" '
