@@ -36,6 +36,8 @@ FAMILIES = {
     "wrong chains": (chain_test(CHAIN, patterns=4, transitions=weak_step(0.4, 0.5, patterns=4)), (18, 30, 31, 120)),
     "wrong partly solved": (Chain(patterns=5, prompt_length=4, transitions=weak_step(0.4, 0.5, patterns=5)), (17, 64)),
 }
+MANY_SHAPES = ("noisy chains", "wrong chains", "wrong partly solved")
+"""Families whose programs take longest, all below the limit."""
 RUNS = {
     "mamba": (GatedAttention(), SMALL, 17), "mamba, 3 layers": (GatedAttention(layers=3), SMALL, 30),
     "gla": (GatedAttention(member="gla"), SMALL, 31), "softmax": (SoftmaxMLP(), SMALL, 18),
@@ -69,7 +71,8 @@ def compiled_quickly(least):
     assert min(max(seconds), time.process_time() - began) < LIMIT
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in MANY_SHAPES else name
+                                  for name in FAMILIES])
 def test_draws_compile_quickly(name, record_property):
     family, batches = FAMILIES[name]
     with compiled_quickly(len(batches)):

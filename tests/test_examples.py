@@ -74,6 +74,7 @@ def test_large_irrelevant_patterns_confuse_gpt2(monkeypatch):
     assert max(errors[0.5]) < min(errors[5.0])
 
 
+@pytest.mark.slow
 def test_step_by_step_pays_when_slips_pile_up(monkeypatch):
     errors = load("08", 150, monkeypatch).main()
     assert all(cot < 0.02 for cot, _ in errors.values())

@@ -40,7 +40,8 @@ def example(name, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize("name", ["chain_attention", "gated_attention", "gpt2", "softmax_mlp"])
+@pytest.mark.parametrize("name", ["chain_attention", "gated_attention", pytest.param("gpt2", marks=pytest.mark.slow),
+                                  "softmax_mlp"])
 def test_a_registered_model_keeps_the_rules(name, tmp_path):
     model = of_kind("model", name, "model")
     if name == "gpt2":

@@ -99,6 +99,7 @@ def iclab(place, folder, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_another_packages_model_trains_reloads_and_sweeps(package, tmp_path):
     steps = ("--training.steps", "20", "--training.batch-size", "16")
     assert "plain_vote" in iclab(package, tmp_path, "train", "--help")

@@ -24,6 +24,7 @@ def run(folder, *arguments):
                           timeout=300)
 
 
+@pytest.mark.slow
 def test_damaged_kernels_are_compiled_again(tmp_path, record_property):
     first = run(tmp_path, "-c", SCRIPT)
     assert first.stdout.split() == ["1.0", "0"], first.stderr

@@ -78,9 +78,10 @@ CASES = {"number": (LINEAR, Regression(), TRAINING),
          "vector": (replace(LINEAR, embedding=VectorEmbedding(size=2)), Maps(), TRAINING),
          "class": (replace(LINEAR, embedding=VectorEmbedding(size=3)), Clusters(),
                    replace(TRAINING, loss="cross_entropy", learning_rate=0.1))}
+KINDS = ["number", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vector", "class"))]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_label_trains_and_is_measured(name, tmp_path):
     model, prompts, training = CASES[name]
     run = Run(model=model, prompts=prompts, training=training)
@@ -97,7 +98,7 @@ def test_every_kind_of_label_trains_and_is_measured(name, tmp_path):
     np.testing.assert_array_equal(again.predict(prompts.sample(0, 5)), trained.predict(prompts.sample(0, 5)))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_label_keeps_the_rules(name):
     model, prompts, _ = CASES[name]
     check_model(model, prompts)
