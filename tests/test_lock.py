@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def lines(lock: str) -> list[str]:
 def test_the_lock_satisfies_what_the_project_asks_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
-    wanted = [*project["project"]["dependencies"], *sum(extras.values(), []), *project["dependency-groups"]["ci"]]
+    wanted = [*project["project"]["dependencies"], *chain(*extras.values()), *project["dependency-groups"]["ci"]]
     wanted = [line for line in wanted if Requirement(line).name not in BROUGHT_BY_PIP | {"iclab"}]
     assert not unsatisfied(wanted, lines((ROOT / "requirements.lock").read_text()))
 
