@@ -58,7 +58,7 @@ class Budget:
 
 
 class Attack(NamedTuple):
-    """An attack and how often the model errs under it."""
+    """An attack and how often the model errs under it; `on` makes prompts of it, to train on, sweep and measure."""
 
     vector: Float[np.ndarray, " dimension"]
     """u: what every poisoned input carries."""
@@ -73,6 +73,12 @@ class Attack(NamedTuple):
     def norm(self) -> float:
         """|u|."""
         return float(np.linalg.norm(self.vector))
+
+    def on(self, prompts: Classification) -> Classification:
+        """The same prompts under this attack, with as many poisoned examples; `outlier_scale` then weakens it (below
+        1) or strengthens it."""
+        return replace(prompts, outlier_vectors=(tuple(float(x) for x in self.vector),), outlier_mixtures=None,
+                       outlier_scale=1.0, label_rule=self.rule, placement=self.placement)
 
 
 class _Limits(NamedTuple):
