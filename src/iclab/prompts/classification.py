@@ -174,3 +174,13 @@ class Classification(Family):
         basis = pattern_basis(self.dimension, self.rotation_seed, self.basis)
         first = self.relevant_patterns + self.irrelevant_patterns
         return (np.eye(self.dimension) if basis is None else basis)[first:first + self.outlier_patterns]
+
+    def carried(self) -> Float[np.ndarray, "directions dimension"]:
+        """What a poisoned input carries one of, a vector per row: `outlier_scale` times v, v', or outliers of one's
+        own."""
+        if self.outlier_vectors is not None:
+            return float(self.outlier_scale) * np.asarray(self.outlier_vectors, float)
+        if self.outlier_mixtures is None:
+            return float(self.outlier_scale) * self.outliers()
+        rows = np.asarray(self.outlier_mixtures, float)
+        return float(self.outlier_scale) * rows / np.linalg.norm(rows, axis=1, keepdims=True) @ self.outliers()
