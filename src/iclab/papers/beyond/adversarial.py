@@ -9,7 +9,9 @@ Rules, written after a look at a few search seeds and at one that judges, with 1
 under flip. After one round, with u the vector of that round:
 - the gate on the attack: the mean gate of examples that carry u is at most a quarter of that of clean ones over the
   nearest 8 positions (as in `mamba.gate`), and the error under u at most 0.02 above the floor;
-- clean prompts cost at most 0.01 of error, and reaching a loss of 0.2 at most twice as many steps;
+- the clean error grows by at most 0.01;
+- reaching a loss of 0.2 takes at most twice as many steps (a seed that never does counts with all its steps: settled
+  after a run with 8 seeds, in which there was one; before, this and the clean error were one rule);
 - the error under the attack of figure 2 grows by at most 0.02;
 - the gate on the reverse, -u, is more open than that on clean examples;
 - a fresh search breaks the model again (error above 0.4), and so it does after three rounds.
@@ -17,7 +19,7 @@ With outliers and their reverses: no attack of the search breaks the model (erro
 up: at outlier fraction 0.6 the attack of figure 2 does, as it does with the linear Transformer.
 Why: the gate sees an example p through w . p alone, and w . (p + u) and w . (p - u) have the mean w . p. What shuts it
 on u opens it on -u.
-Cost: 40 trainings and as many searches.
+Cost: 80 trainings and as many searches, on 16 seeds, because 8 left half of the parts open; about a minute.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from iclab.core.parallel import each
 from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.lab.claims import Check
-from iclab.lab.entries import Entry, Findings, Part, Table
+from iclab.lab.entries import Entry, Findings, Part, Rule, Table
 from iclab.lab.estimates import Difference, Estimate, Mean, Rate, shown
 from iclab.lab.laboratory import Lab
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run, sizes, training_prompts
@@ -75,10 +77,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Every kind of model, by name, and on how many prompts an error was measured."""
+    """Every kind of model, by name."""
 
     seen: Mapping[str, Seen]
     prompts: int
+    """On how many an error was measured."""
+    steps: int
+    """Of a whole training."""
 
     def rate(self, name: str, of: Callable[[Seen], Any], above: float = 0.0) -> Rate:
         """An error rate of one kind of model."""
@@ -163,7 +168,7 @@ def measure(lab: Lab) -> tuple[Rounds, list[Trained]]:
     mirrored = replace(training_prompts(), outlier_scale=1.0, outlier_vectors=np.concatenate([carried, -carried]))
     models = trained_on(lab, [mirrored for _ in lab.seeds()])
     seen[MIRRORED] = look(lab, models, search(lab, models))
-    return Rounds(seen, lab.size.prompts), plain
+    return Rounds(seen, lab.size.prompts, lab.size.steps), plain
 
 
 def on_the_attack(rounds: Rounds) -> list[Check]:
@@ -174,11 +179,23 @@ def on_the_attack(rounds: Rounds) -> list[Check]:
 
 
 def on_clean(rounds: Rounds) -> list[Check]:
-    """What a round costs on clean prompts, and in steps."""
-    slower = rounds.seen["round 1"].steps / rounds.seen[PLAIN].steps
-    return [Check("rise of the clean error", rounds.cost("clean"), "<=", CLEAN_ALLOWED),
-            Check(f"steps to a loss of {LEARNT:g}, after over before", Mean(slower, (0.0, np.inf)), "<=",
+    """What a round costs on clean prompts."""
+    return [Check("rise of the clean error", rounds.cost("clean"), "<=", CLEAN_ALLOWED)]
+
+
+def in_steps(rounds: Rounds) -> list[Check]:
+    """What a round costs in steps."""
+    after, before = (np.where(np.isfinite(rounds.seen[name].steps), rounds.seen[name].steps, rounds.steps)
+                     for name in ("round 1", PLAIN))
+    return [Check(f"steps to a loss of {LEARNT:g}, after over before", Mean(after / before, (0.0, np.inf)), "<=",
                   SLOWER_ALLOWED)]
+
+
+def on_clean_and_in_steps(rounds: Rounds) -> list[Check]:
+    """The first rule: both, undecided where a seed never gets there."""
+    slower = rounds.seen["round 1"].steps / rounds.seen[PLAIN].steps
+    return [*on_clean(rounds), Check(f"steps to a loss of {LEARNT:g}, after over before", Mean(slower, (0.0, np.inf)),
+                                     "<=", SLOWER_ALLOWED)]
 
 
 def on_standard(rounds: Rounds) -> list[Check]:
@@ -255,7 +272,7 @@ ENTRY = Entry(
     "mamba.adversarial", "Mamba trained against the worst attack on it", "ours, after theorem 2 and corollary 2", run,
     says="Can adversarial training keep Mamba's gate shut, what does it cost, and does a fresh search still get "
          "through?",
-    sizes=sizes(seeds=(2, 4, 8), steps=(100, 2_000, 4_000), prompts=(500, 2_000, 4_000), record_every=(20, 20, 20),
+    sizes=sizes(seeds=(2, 4, 16), steps=(100, 2_000, 4_000), prompts=(500, 2_000, 4_000), record_every=(20, 20, 20),
                 effort=({"steps": 2, "starts": 1, "searched": 64, "count": 500},
                         {"steps": 12, "starts": 2, "searched": 128, "count": 2_000},
                         {"steps": 20, "starts": 3, "searched": 256, "count": 4_000})), parts=(
@@ -264,11 +281,17 @@ ENTRY = Entry(
                  "holds": "Corollary 2 covers whatever outliers are in the training prompts, this one too.",
                  "inconclusive": "Training was too short, or seeds differ too much.",
                  "fails": "The added vector is not orthogonal to the other outliers, as those of the paper are."}),
-        Part("ours", "the price on clean prompts", "It costs nothing on clean prompts, and few steps.", on_clean,
+        Part("ours", "the price on clean prompts", "It costs nothing on clean prompts.", on_clean,
+             earlier=(Rule(on_clean_and_in_steps, "It asked for the steps as well, which have no mean where a seed "
+                           "never gets there; they are a part of their own now."),),
              replies={
                  "holds": "Clean examples carry nothing along the outliers, and are not touched.",
-                 "inconclusive": "Training was too short, or seeds differ too much.",
+                 "inconclusive": "Most seeds pay nothing, a few pay more than is allowed.",
                  "fails": "A gate that is asked for too much shuts clean examples out as well."}),
+        Part("ours", "the price in steps", "It costs few steps.", in_steps, replies={
+            "holds": "One more outlier is learned along with the others.",
+            "inconclusive": "Most seeds are about as fast, but one that never gets there counts as much as many.",
+            "fails": "The added vector and the others pull the gate apart, and seeds differ in how long it takes."}),
         Part("ours", "the price under the paper's attack", "It costs nothing under the attack of figure 2.",
              on_standard, replies={
                  "holds": "The added vector leaves room for the directions of the paper.",
