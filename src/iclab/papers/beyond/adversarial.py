@@ -19,7 +19,7 @@ With outliers and their reverses: no attack of the search breaks the model (erro
 up: at outlier fraction 0.6 the attack of figure 2 does, as it does with the linear Transformer.
 Why: the gate sees an example p through w . p alone, and w . (p + u) and w . (p - u) have the mean w . p. What shuts it
 on u opens it on -u.
-Cost: 80 trainings and as many searches, on 16 seeds, because 8 left half of the parts open; about a minute.
+Cost: 80 trainings and as many searches, on 16 seeds, because 8 left half of the parts open; half a minute.
 """
 
 from __future__ import annotations
