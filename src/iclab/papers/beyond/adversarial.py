@@ -313,5 +313,6 @@ ENTRY = Entry(
              on_mirrored, replies={
                  "holds": "A gate that can shut on neither side stops looking at the outliers, and the clean majority "
                           "decides.",
-                 "inconclusive": "Training was too short, or seeds differ too much.",
+                 "inconclusive": "Beyond one half it breaks; below it seeds differ: on some the gate still moves a "
+                                 "little along some outlier, and the search finds it.",
                  "fails": "The gate still moves along some outliers, and an attack finds them."})))
