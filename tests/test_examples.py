@@ -112,6 +112,22 @@ def test_a_pytorch_loop_trains_a_model_of_the_papers_and_ones_own(monkeypatch):
     assert errors["own"] < 0.2
 
 
+@pytest.mark.slow
+def test_trained_against_an_attack_mamba_shuts_it_out_and_falls_to_the_next(monkeypatch):
+    rounds = load("14", 800, monkeypatch).main()
+    assert all(errors["worst attack on it"] > 0.8 for errors in rounds)
+    assert rounds[1]["attack it was trained on"] < 0.05
+    assert rounds[1]["clean"] < 0.02
+
+
+@pytest.mark.slow
+def test_a_faulty_sensor_breaks_linear_attention(monkeypatch):
+    errors = load("15", 400, monkeypatch).main()
+    assert errors["mamba"][2] < 0.2
+    assert errors["linear"][2] > 0.5
+    assert errors["linear"][0] < 0.1
+
+
 def test_the_tutorial_runs_from_top_to_bottom(capsys):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from iclab.probes.pruning import neuron_norms, prune
     from iclab.probes.reasoning import reason
     from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
+    from iclab.prompts.tables import from_csv
     from iclab.sweeps.results import stored_results
     from iclab.sweeps.store import Store
     from iclab.sweeps.sweep import Draws, Sweep
@@ -58,6 +59,7 @@ _HOME = {
     "iclab.papers.cot.compare": ("compare_reasoning",),
     "iclab.papers.reproducing": ("reproduce",),
     "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
+    "iclab.prompts.tables": ("from_csv",),
     "iclab.figures.phase": ("phase_diagram",),
     "iclab.sweeps.results": ("stored_results",),
     "iclab.sweeps.store": ("Store",),
@@ -97,6 +99,7 @@ __all__ = [
     "chain_test",
     "classifier_predictor",
     "compare_reasoning",
+    "from_csv",
     "from_labelled",
     "gate_profile",
     "information_floor",
