@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from iclab.sweeps.sweep_file import read_sweep
     from iclab.theory import theory_of
     from iclab.training import Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
+    from iclab.training.order import PatternWeights, order_parameters, order_probe
+    from iclab.training.population import Population, population_dynamics
 
 __version__ = "0.1.0"
 
@@ -67,6 +69,8 @@ _HOME = {
     "iclab.sweeps.sweep_file": ("read_sweep",),
     "iclab.core.spec": ("number", "part", "replace", "require_range", "spec"),
     "iclab.theory": ("theory_of",),
+    "iclab.training.order": ("PatternWeights", "order_parameters", "order_probe"),
+    "iclab.training.population": ("Population", "population_dynamics"),
     "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
 }
 __all__ = [
@@ -83,6 +87,8 @@ __all__ = [
     "GatedAttention",
     "IclabError",
     "LabelEmbedding",
+    "PatternWeights",
+    "Population",
     "Prompt",
     "Run",
     "SoftmaxMLP",
@@ -108,8 +114,11 @@ __all__ = [
     "model_errors",
     "neuron_norms",
     "number",
+    "order_parameters",
+    "order_probe",
     "part",
     "phase_diagram",
+    "population_dynamics",
     "prune",
     "read_sweep",
     "reason",

@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.probes.error_rate import Interval
+from iclab.training.population import Population
 from iclab.training.trained import Trained
 
 
-def iterations_to(trained: Trained, target: float) -> float:
-    """The first step at which a trained run's loss was at most `target`, between two records by a line; NaN if never.
-    """
+def iterations_to(trained: Trained | Population, target: float) -> float:
+    """The first step at which the loss, trained or predicted, was at most `target`, between two records by a line; NaN
+    if never."""
     below = np.flatnonzero(trained.loss <= target)
     if len(below) == 0:
         return float("nan")
