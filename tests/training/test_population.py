@@ -95,7 +95,7 @@ def test_weights_along_patterns_do_not_depend_on_the_basis():
 
 
 def test_it_stops_at_a_loss():
-    run = a_run("linear", 0.002, 400, record_every=2)
+    run = a_run("mamba", 0.1, 200, record_every=5)
     population = population_dynamics(run, until=0.5)
     assert population.loss[-1] <= 0.5 < population.loss[-2]
 
