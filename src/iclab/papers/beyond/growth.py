@@ -67,9 +67,13 @@ def in_lemmas(weights: PatternWeights) -> dict[str, Any]:
 
 
 def lemma_run(axis: str, value: float, steps: int) -> Run:
-    """Mamba on one shift of tasks with one setting changed; V is the number of outlier directions."""
-    run = a_run("mamba", steps, *(USUAL if axis == "V" else (axis, value)))
-    changes = {"V": {"outlier_patterns": int(value)}, "M1": {"dimension": max(30, int(value) + 20)}}.get(axis, {})
+    """Mamba on one shift of tasks with one setting changed; more patterns in a larger space."""
+    changes: dict[str, int] = {}
+    if axis == "V":
+        changes = {"outlier_patterns": int(value)}
+    elif axis == "M1":
+        changes = {"relevant_patterns": int(value), "dimension": max(30, int(value) + 20)}
+    run = a_run("mamba", steps, *(USUAL if changes else (axis, value)))
     return replace(run, prompts=replace(run.prompts, tasks="cyclic:1", **changes),
                    training=replace(run.training, record_every=EVERY))
 
@@ -89,7 +93,7 @@ def followed(runs: Sequence[Run], seeds: Sequence[int], prompts: int) -> list[An
 def measure_growth(lab: Lab) -> dict[tuple[str, float], Grown]:
     """Follow the population along every axis; M1 beyond T, the others early only, with smaller sampling errors."""
     size, delta, grown = lab.size, lemma_run(*USUAL, 1).model.init_scale, {}
-    for late, prompts in ((True, size.population), (False, 4 * size.population)):
+    for late, prompts in ((True, size.population // 2), (False, 4 * size.population)):
         points = [(axis, float(value)) for axis, values in size.lemma_axes.items() for value in values
                   if late == (axis == "M1")]
         runs = [lemma_run(*point, int(size.steps_per_pattern * point[1]) if late else UP_TO_T[-1]) for point in points]
