@@ -288,26 +288,25 @@ def run(lab: Lab) -> Findings:
         specs={f"lemma {number}": [(run, run.prompts) for run in lemma_runs] for number in (3, 4, 5, 6)})
 
 
-def axes_at(scale: str, **changes: Any) -> dict[str, Any]:
+def axes_at(scale: str) -> dict[str, Any]:
     """The axes of `mamba.iterations` at a scale."""
-    return dict(iterations.SIZES[scale].axes) | changes
+    return dict(iterations.SIZES[scale].axes)
 
 
 NEAR = "The number lies too near to what the rule allows for this many seeds."
 FEWER = {"1 - p_a": (0.9, 0.75, 0.6, 0.4), "M1": (4, 6, 8, 12, 24), "V": (1, 3, 6), "l_tr": (10, 20, 40)}
 SIZES = {
-    "tiny": Size(seeds=2, fewer_seeds=2, sign_seeds=2, own_seeds=2, steps=400, head_steps=300,
-                 prompts=500, population=256,
+    "tiny": Size(seeds=2, fewer_seeds=2, sign_seeds=2, own_seeds=2, samplings=2, prompts=500, population=256, steps=400,
+                 head_steps=300, drawn_steps=80, trained_per_pattern=30, steps_per_pattern=25, families=((6, 1),),
                  axes={"mamba": {"1 - p_a": (0.9, 0.6), "eta": (1.0, 2.0)}, "mamba, head to head": {"l_tr": (20,)},
-                       "linear": {"1 - p_a": (0.9, 0.6)}}, families=((6, 1),), trained_per_pattern=30,
-                 drawn_steps=80, samplings=2, steps_per_pattern=25,
+                       "linear": {"1 - p_a": (0.9, 0.6)}},
                  lemma_axes={"1 - p_a": (0.9, 0.6), "M1": (6, 8), "V": (1, 3), "l_tr": (10, 20)}),
-    "quick": Size(seeds=24, fewer_seeds=4, sign_seeds=4, own_seeds=4, steps=700, head_steps=3_000,
-                  prompts=1_000, population=1_024, axes=axes_at("quick"), families=((6, 1), (12, 1)), trained_per_pattern=200, drawn_steps=600,
-                  samplings=3, steps_per_pattern=135, lemma_axes=FEWER | {"M1": (4, 6, 8, 12)}),
-    "full": Size(seeds=64, fewer_seeds=8, sign_seeds=16, own_seeds=6, steps=1_000, head_steps=3_200,
-                 prompts=1_000, population=2_048, axes=axes_at("full"), families=((6, 1), (6, 2), (12, 1), (12, 2), (20, 1)), trained_per_pattern=300,
-                 drawn_steps=1_000, samplings=6, steps_per_pattern=135, lemma_axes=FEWER)}
+    "quick": Size(seeds=24, fewer_seeds=4, sign_seeds=4, own_seeds=4, samplings=3, prompts=1_000, population=1_024,
+                  steps=700, head_steps=3_000, drawn_steps=600, trained_per_pattern=200, steps_per_pattern=135,
+                  families=((6, 1), (12, 1)), axes=axes_at("quick"), lemma_axes=FEWER | {"M1": (4, 6, 8, 12)}),
+    "full": Size(seeds=64, fewer_seeds=8, sign_seeds=16, own_seeds=6, samplings=6, prompts=1_000, population=2_048,
+                 steps=1_000, head_steps=3_200, drawn_steps=1_000, trained_per_pattern=300, steps_per_pattern=135,
+                 families=((6, 1), (6, 2), (12, 1), (12, 2), (20, 1)), axes=axes_at("full"), lemma_axes=FEWER)}
 LEMMA: dict[str, Any] = {"theory": ("Theorem 1",), "measured": ("number of iterations",), "accuracy": TARGET}
 ENTRY = Entry(
     "mamba.dynamics", "How training goes, without a seed", "ours, after lemmas 3 to 6 of li2025mamba", run,
