@@ -128,6 +128,22 @@ def test_a_faulty_sensor_breaks_linear_attention(monkeypatch):
     assert errors["linear"][0] < 0.1
 
 
+def test_an_order_parameter_of_ones_own_goes_as_predicted(monkeypatch):
+    followed = load("20", 300, monkeypatch).main()
+    assert followed["never met"][0][-1] > 0.3
+    assert all(abs(predicted[-1] - trained[-1]) < 0.1 for predicted, trained in followed.values())
+
+
+def test_the_page_on_dynamics_runs(capsys):
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "dynamics.md").read_text(), re.S):
+        exec(compile(block, "dynamics.md", "exec"), names)
+    assert names["population"].error[-1] < 0.01
+    first, *others, mean = (line.split() for line in capsys.readouterr().out.splitlines()[-5:])
+    assert all(abs(int(own) / int(trained) - 1) < 0.05 for _, own, trained in (first, *others))
+    assert mean[:2] == ["mean", "start"]
+
+
 def test_the_tutorial_runs_from_top_to_bottom(capsys):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):
