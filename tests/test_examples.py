@@ -128,6 +128,7 @@ def test_a_faulty_sensor_breaks_linear_attention(monkeypatch):
     assert errors["linear"][0] < 0.1
 
 
+@pytest.mark.slow
 def test_an_order_parameter_of_ones_own_goes_as_predicted(monkeypatch):
     followed = load("20", 300, monkeypatch).main()
     assert followed["never met"][0][-1] > 0.3

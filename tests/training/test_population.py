@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -111,3 +112,7 @@ def test_runs_without_the_symmetries_are_refused(run, words):
     with pytest.raises(SpecError, match=words):
         population_dynamics(run)
 
+
+def test_without_kernels_it_is_refused():
+    with jax.enable_x64(True), pytest.raises(SpecError, match="run must be in single precision for population"):
+        population_dynamics(a_run())

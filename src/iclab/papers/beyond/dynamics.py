@@ -296,8 +296,8 @@ def axes_at(scale: str) -> dict[str, Any]:
 NEAR = "The number lies too near to what the rule allows for this many seeds."
 FEWER = {"1 - p_a": (0.9, 0.75, 0.6, 0.4), "M1": (4, 6, 8, 12, 24), "V": (1, 3, 6), "l_tr": (10, 20, 40)}
 SIZES = {
-    "tiny": Size(seeds=2, fewer_seeds=2, sign_seeds=2, own_seeds=2, samplings=2, prompts=500, population=256, steps=400,
-                 head_steps=300, drawn_steps=80, trained_per_pattern=30, steps_per_pattern=25, families=((6, 1),),
+    "tiny": Size(seeds=2, fewer_seeds=2, sign_seeds=2, own_seeds=2, samplings=2, prompts=500, population=128, steps=200,
+                 head_steps=60, drawn_steps=80, trained_per_pattern=15, steps_per_pattern=25, families=((6, 1),),
                  axes={"mamba": {"1 - p_a": (0.9, 0.6), "eta": (1.0, 2.0)}, "mamba, head to head": {"l_tr": (20,)},
                        "linear": {"1 - p_a": (0.9, 0.6)}},
                  lemma_axes={"1 - p_a": (0.9, 0.6), "M1": (6, 8), "V": (1, 3), "l_tr": (10, 20)}),
