@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.core.errors import require
-from iclab.kernels.dictionary import axes_of
 from iclab.prompts import Classification
+from iclab.prompts.patterns import pattern_basis
 from iclab.training.sgd import Probe
 
 
@@ -60,12 +60,23 @@ def order_parameters(weights: PatternWeights) -> dict[str, Any]:
             **{f"w, {kind}": weights.mean_gate(kind) for kind in ("relevant", "irrelevant", "outlier", "label")}}
 
 
+def unit_directions(prompts: Classification, width: int) -> Float[np.ndarray, "patterns width"]:
+    """The unit directions of relevant and irrelevant patterns and outliers, and of the label, in a column's coordinates.
+    """
+    used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
+    basis = pattern_basis(prompts.dimension, prompts.rotation_seed, prompts.basis)
+    rows = np.zeros((used + 1, width))
+    rows[:used, :prompts.dimension] = (np.eye(prompts.dimension) if basis is None else basis)[:used]
+    rows[used, prompts.dimension] = 1.0
+    return rows
+
+
 def pattern_weights(params: Any, prompts: Classification) -> PatternWeights:
     """The weights of a one-layer gated model along the patterns of its prompts."""
     require(len(params) == 1 and hasattr(params[0], "W_B"), "params", type(params).__name__,
             "be those of a GatedAttention with one layer")
     layer = params[0]
-    axes = axes_of(prompts, layer.W_B.shape[1])
+    axes = unit_directions(prompts, layer.W_B.shape[1])
     gate = layer.gate.w[-1] if len(layer.gate.w) else np.zeros(axes.shape[1])
     return PatternWeights(axes @ layer.W_B @ axes.T, axes @ layer.W_C @ axes.T, axes @ gate, prompts.relevant_patterns,
                           prompts.irrelevant_patterns, prompts.outlier_patterns)
