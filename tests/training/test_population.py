@@ -113,6 +113,12 @@ def test_runs_without_the_symmetries_are_refused(run, words):
         population_dynamics(run)
 
 
+@pytest.mark.parametrize("name", ["steps", "prompts"])
+def test_numbers_are_checked(name):
+    with pytest.raises(SpecError, match=f"{name} must be a whole number of at least 1, got 0"):
+        population_dynamics(a_run(), **{name: 0})
+
+
 def test_without_kernels_it_is_refused():
     with jax.enable_x64(True), pytest.raises(SpecError, match="run must be in single precision for population"):
         population_dynamics(a_run())

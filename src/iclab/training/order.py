@@ -61,8 +61,7 @@ def order_parameters(weights: PatternWeights) -> dict[str, Any]:
 
 
 def unit_directions(prompts: Classification, width: int) -> Float[np.ndarray, "patterns width"]:
-    """The unit directions of relevant and irrelevant patterns and outliers, and of the label, in a column's coordinates.
-    """
+    """The unit directions of relevant patterns, irrelevant ones, outliers, and the label, in a column's coordinates."""
     used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
     basis = pattern_basis(prompts.dimension, prompts.rotation_seed, prompts.basis)
     rows = np.zeros((used + 1, width))

@@ -117,7 +117,8 @@ def population_dynamics(run: Run, *, steps: int | None = None, order: Order = or
     """
     check_symmetric(run)
     steps = run.training.steps if steps is None else steps
-    require(steps >= 1, "steps", steps, "be at least 1")
+    for name, value in (("steps", steps), ("prompts", prompts)):
+        require(isinstance(value, int) and value >= 1, name, value, "be a whole number of at least 1")
     if not own_start:  # the mean start is the same in every basis
         run = replace(run, prompts=replace(run.prompts, rotation_seed=None, basis=None))
     large = replace(run, training=replace(run.training, batch_size=prompts, steps=steps))
