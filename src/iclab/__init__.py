@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from iclab.probes.chains import chain_errors
     from iclab.probes.pruning import neuron_norms, prune
     from iclab.probes.reasoning import reason
-    from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
+    from iclab.probes.regressors import descent_predictor, huber_predictor, pool_predictor, ridge_predictor
+    from iclab.prompts import Chain, Classification, Family, Prompt, Regression, chain_test, from_labelled
     from iclab.sweeps.results import stored_results
     from iclab.sweeps.store import Store
     from iclab.sweeps.sweep import Draws, Sweep
@@ -55,9 +56,10 @@ _HOME = {
     "iclab.probes.attack_search": ("Attack", "Budget", "attack_error", "worst_attack"),
     "iclab.probes.chains": ("chain_errors",),
     "iclab.probes.reasoning": ("reason",),
+    "iclab.probes.regressors": ("descent_predictor", "huber_predictor", "pool_predictor", "ridge_predictor"),
     "iclab.papers.cot.compare": ("compare_reasoning",),
     "iclab.papers.reproducing": ("reproduce",),
-    "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
+    "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "Regression", "chain_test", "from_labelled"),
     "iclab.figures.phase": ("phase_diagram",),
     "iclab.sweeps.results": ("stored_results",),
     "iclab.sweeps.store": ("Store",),
@@ -82,6 +84,7 @@ __all__ = [
     "IclabError",
     "LabelEmbedding",
     "Prompt",
+    "Regression",
     "Run",
     "SoftmaxMLP",
     "SpecError",
@@ -97,8 +100,10 @@ __all__ = [
     "chain_test",
     "classifier_predictor",
     "compare_reasoning",
+    "descent_predictor",
     "from_labelled",
     "gate_profile",
+    "huber_predictor",
     "information_floor",
     "load_checkpoint",
     "measure_error",
@@ -107,12 +112,14 @@ __all__ = [
     "number",
     "part",
     "phase_diagram",
+    "pool_predictor",
     "prune",
     "read_sweep",
     "reason",
     "replace",
     "reproduce",
     "require_range",
+    "ridge_predictor",
     "save_checkpoint",
     "score_mass",
     "seed_interval",
