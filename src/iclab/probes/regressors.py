@@ -20,7 +20,7 @@ from iclab.prompts.regression import Regression
 
 SEES = ("all", "clean")
 HUBER_STEPS, HUBER_THRESHOLD = 30, 1.345
-"""Reweighted fits, and the residual in standard deviations from which weights fall: 95 % efficient on Gaussian noise."""
+"""Reweighted fits, and the residual, in standard deviations, from which weights fall: 95 % efficient on normal noise."""
 
 Examples = tuple[Float[np.ndarray, "batch l dimension"], Float[np.ndarray, "batch l"], Float[np.ndarray, "batch l"],
                  Float[np.ndarray, "batch dimension"]]
@@ -87,8 +87,8 @@ def huber_predictor(prompts: Regression) -> Callable[[Prompt], Any]:
 
 
 def clean_step_rate(prompts: Regression) -> float:
-    """The rate of the one step of gradient descent on the clean examples that has the least squared error: the floor of a
-    gate that lets in all clean examples and no poisoned one, for tasks without a pool."""
+    """The rate of the best single step of gradient descent on the clean examples, for tasks without a pool: what a gate
+    makes of linear attention if it lets in all clean examples and no poisoned one."""
     length, share = prompts.prompt_length, 1.0 - float(prompts.outlier_fraction)
     counts = np.arange(1, length + 1)
     chances = stats.binom.pmf(counts, length, share)

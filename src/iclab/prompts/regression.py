@@ -27,7 +27,6 @@ from iclab.prompts.randomness import (
     normals,
     threefry,
     uniform16,
-    uniform23,
 )
 
 WEIGHTS, SUPPORT = 11, 12

@@ -1,7 +1,7 @@
 """Linear attention on regression prompts in closed form: the best preconditioner, its errors, and their limits.
 
-One layer of linear attention answers `x_query^T Gamma h` with `h = 1/l sum_i y_i x_i`: one step of gradient descent from
-0, preconditioned by Gamma. Over tasks with second moment R and noise of variance rho (poisoned examples aside),
+One layer of linear attention answers `x_query^T Gamma h` with `h = 1/l sum_i y_i x_i`: one step of gradient descent
+from 0, preconditioned by Gamma. Over tasks with second moment R and noise of variance rho (poisoned examples aside),
 
     E[h h^T] = (1 + 1/l) R + (tr R + rho)/l I,    Gamma* = R E[h h^T]^-1.
 

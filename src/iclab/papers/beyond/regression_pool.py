@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from iclab.core.spec import replace
 from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.claims import Check, worst
 from iclab.lab.entries import Entry, Findings, Part, Size
