@@ -20,7 +20,7 @@ from iclab.prompts.regression import Regression
 
 SEES = ("all", "clean")
 HUBER_STEPS, HUBER_THRESHOLD = 30, 1.345
-"""Reweighted fits, and the residual, in standard deviations, from which weights fall: 95 % efficient on normal noise."""
+"""Reweighted fits, and the residual (in sigmas) from which weights fall: 95 % efficient if noise is normal."""
 
 Examples = tuple[Float[np.ndarray, "batch l dimension"], Float[np.ndarray, "batch l"], Float[np.ndarray, "batch l"],
                  Float[np.ndarray, "batch dimension"]]

@@ -20,7 +20,7 @@ def averaging(learning_rate: Any) -> optax.GradientTransformation:
 
 
 def fading(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam whose step falls to a hundredth over 2,000 steps: small gradients matter in directions that tasks lack."""
+    """Adam whose step falls to a hundredth over 1,000 steps: small gradients matter in directions that tasks lack."""
     return optax.adam(optax.linear_schedule(learning_rate, learning_rate / 100, 2_000))
 
 
