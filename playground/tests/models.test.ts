@@ -18,6 +18,8 @@ const columns: Columns = { width, count, values: numbers(width * count) };
 columns.values[width * count - 1] = 0;
 const column = (i: number): number[] => Array.from(columns.values.subarray(i * width, (i + 1) * width));
 
+const spec = { member: "mamba", norm: 1, retention: 0.9, temperature: 16, causal: true, normalise: false };
+
 /** The recurrence h <- d h + b v k^T, state by state, with a key of W_B p and a query of W_C p. */
 function recurrence(W_B: Float64Array, W_C: Float64Array, decay: (p: number[]) => number[], intake: (p: number[]) => number): number {
   const times = (W: Float64Array, p: number[]): number[] =>
@@ -50,16 +52,16 @@ test("every member is its recurrence", () => {
     mamba2: [(p) => [Math.exp(-softplus(logit(p)) * Math.exp(0.3))], one],
     mamba2_step: [(p) => [Math.exp(-softplus(logit(p)) * Math.exp(0.3))], (p) => softplus(logit(p))],
   };
-  for (const [key, [decay, intake]] of Object.entries(rules)) {
-    const found = read({ key, retention: 0.9, temperature: 16 }, { A, w, a }, columns);
+  for (const [member, [decay, intake]] of Object.entries(rules)) {
+    const found = read({ ...spec, member }, [{ A, w: member === "linear" || member === "retnet" ? new Float64Array(0) : w, a }], columns);
     near(found.output, recurrence(W_B, W_C, decay, intake));
-    near(found.votes.reduce((sum, vote) => sum + vote, 0), found.output);
+    near(found.layers[0].votes.reduce((sum, vote) => sum + vote, 0), found.output);
   }
   const W = numbers(width * width);
   const gates = (p: number[]): number[] => Array.from({ length: width }, (_, k) => sigmoid(p.reduce((sum, value, j) => sum + W[k * width + j] * value, 0)));
-  near(read({ key: "gla", retention: 1, temperature: 1 }, { W_B, W_C, w: W, a: new Float64Array(0) }, columns).output,
+  near(read({ ...spec, member: "gla" }, [{ W_B, W_C, w: W, a: new Float64Array(0) }], columns).output,
     recurrence(W_B, W_C, gates, one));
-  assert.throws(() => read({ key: "other", retention: 1, temperature: 1 }, { A, w, a }, columns), /no such member: other/);
+  assert.throws(() => read({ ...spec, member: "other" }, [{ A, w, a }], columns), /no such member: other/);
 });
 
 test("softmax is shares of 1, of large numbers too", () => {
@@ -84,13 +86,14 @@ test("with weights for step and pattern a step copies the matching output", () =
   const size = 2 * dimension + steps;
   const W = new Float64Array(size * size);
   for (const i of [0, 1, 2, 6, 7]) W[i * size + i] = 50; // input and step must agree
+  const reasoner = { ...spec, kind: "chain" as const, layers: [{ W }] };
   const unit = (i: number): number[] => [0, 1, 2].map((j) => Number(i === j));
   const context: Steps = { count: 4, step: [0, 1, 0, 1], x: Float64Array.from([0, 1, 1, 2].flatMap(unit)), y: Float64Array.from([1, 2, 2, 0].flatMap(unit)) };
   const patterns = Float64Array.from([0, 1, 2].flatMap(unit));
-  const first = ask(W, steps, dimension, context, [Float64Array.from(unit(0))], patterns);
+  const first = ask(reasoner, steps, dimension, context, [Float64Array.from(unit(0))], patterns);
   assert.equal(first.answer, 1);
   near(first.attention[0], 1);
-  const second = ask(W, steps, dimension, context, [unit(0), unit(1)].map((x) => Float64Array.from(x)), patterns);
+  const second = ask(reasoner, steps, dimension, context, [unit(0), unit(1)].map((x) => Float64Array.from(x)), patterns);
   assert.equal(second.answer, 2);
   assert.equal(second.attention.length, 5); // four columns and its own first step
   const ends = endsOnly(context, steps, dimension);

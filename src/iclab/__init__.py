@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from iclab.probes.pruning import neuron_norms, prune
     from iclab.probes.reasoning import reason
     from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
+    from iclab.report.playground.own import playground
     from iclab.sweeps.results import stored_results
     from iclab.sweeps.store import Store
     from iclab.sweeps.sweep import Draws, Sweep
@@ -59,6 +60,7 @@ _HOME = {
     "iclab.papers.reproducing": ("reproduce",),
     "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
     "iclab.figures.phase": ("phase_diagram",),
+    "iclab.report.playground.own": ("playground",),
     "iclab.sweeps.results": ("stored_results",),
     "iclab.sweeps.store": ("Store",),
     "iclab.sweeps.sweep": ("Draws", "Sweep"),
@@ -107,6 +109,7 @@ __all__ = [
     "number",
     "part",
     "phase_diagram",
+    "playground",
     "prune",
     "read_sweep",
     "reason",

@@ -18,7 +18,8 @@ from iclab.papers.icl.settings import out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes.reasoning import at_once, chain_of_thought
 from iclab.prompts import Prompt
-from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, used_coordinates
+from iclab.report.playground.exhibits import Exhibit, at_step, exhibits
+from iclab.report.playground.ported import used_coordinates
 from iclab.training import Run, Trained
 from iclab.training.sgd import begin
 from iclab.training.trained import named
@@ -87,10 +88,10 @@ def compare_gated(page: Any, number: int, trained: Trained, step: int, prompts: 
     test = attacked_prompts("flip", 0.5)
     drawn = jax.tree.map(np.asarray, test.sample(number, prompts))
     outputs, seen = in_python(trained.run.model, at_step(trained, step), drawn, precise)
-    read = ask(page, """(number, at, width, prompts) => { const model = iclab.gated[number];
-        return prompts.map(values => { const found = iclab.read(model, model.weights[at],
+    read = ask(page, """(number, at, width, prompts) => prompts.map(values => {
+            const { output, layers } = iclab.read(iclab.models[number], at,
                 { width, count: values.length / width, values: new Float64Array(values) });
-            return [found.output, [...found.scores], [...found.gates], [...found.votes]]; }); }""",
+            return [output, ...["scores", "gates", "votes"].map(name => [...layers[0][name]])]; })""",
                number, exhibits()[number].steps.index(step), *as_columns(trained.run, drawn))
     for actual, expected in zip(list(zip(*read, strict=True))[:3], (outputs, seen.scores[:, 0], seen.gates[:, 0]),
                                 strict=True):
@@ -108,7 +109,7 @@ def compare_softmax(page: Any, number: int, trained: Trained, step: int, prompts
     keep = np.arange(model.neurons) % 3 == 0
     pruned, _ = in_python(model, model.keep_neurons(params, keep), drawn)
     steps = exhibits()[7 + number].steps
-    read = ask(page, """(number, at, width, prompts, keep) => { const weights = iclab.softmaxes[number].weights[at];
+    read = ask(page, """(number, at, width, prompts, keep) => { const weights = iclab.softmaxes[number].weights[at][0];
         return prompts.map(values => { const { attention, pooled } = iclab.attend(weights,
                 { width, count: values.length / width, values: new Float64Array(values) });
             return [iclab.decide(weights, pooled), [...attention], [...iclab.hidden(weights, pooled)],
@@ -128,7 +129,8 @@ def compare_chain(page: Any, trained: Trained, step: int, prompts: int) -> None:
     params, model, K = at_step(trained, step), trained.run.model, test.reasoning_steps
     read = ask(page, """(at, prompts) => prompts.map(({ x, y, step, query }) => {
             const context = { count: step.length, x: new Float64Array(x), y: new Float64Array(y), step };
-            const { steps, direct } = iclab.thoughtsOn(iclab.reasoner.weights[at].W, context, query);
+            const { steps, direct } = iclab.thoughtsOn(
+                { ...iclab.reasoner, layers: iclab.reasoner.weights[at] }, context, query);
             return [...steps, direct].map(one => [one.answer, [...one.attention], [...one.output]]); })""",
                exhibits()[-1].steps.index(step),
                [{"x": x[:-1].ravel().tolist(), "y": y[:-1].ravel().tolist(), "step": steps[:-1].tolist(),

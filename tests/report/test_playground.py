@@ -19,8 +19,9 @@ from iclab.lab.entries import Entry, Findings
 from iclab.papers.mamba.settings import training_prompts
 from iclab.prompts import Prompt
 from iclab.report.playground import page as playground_page
-from iclab.report.playground.exhibits import GATED_STEPS, RATES, at_step, exhibits, used_coordinates
+from iclab.report.playground.exhibits import GATED_STEPS, RATES, at_step, exhibits
 from iclab.report.playground.page import as_script
+from iclab.report.playground.ported import used_coordinates
 from iclab.sweeps.sources import Trace
 
 MANY = 200
