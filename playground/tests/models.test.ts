@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Arrays } from "../src/exhibits";
 import { type Columns, read } from "../src/models/gated";
-import { attend, decide, softmax } from "../src/models/softmax";
+import { attend, decide, readSoftmax, softmax } from "../src/models/softmax";
 import { ask, endsOnly, largest, type Steps } from "../src/models/chain";
 import { source } from "../src/random";
 
@@ -62,6 +62,48 @@ test("every member is its recurrence", () => {
   near(read({ ...spec, member: "gla" }, [{ W_B, W_C, w: W, a: new Float64Array(0) }], columns).output,
     recurrence(W_B, W_C, gates, one));
   assert.throws(() => read({ ...spec, member: "other" }, [{ A, w, a }], columns), /no such member: other/);
+});
+
+test("a stack is its layers, pair of columns by pair, in every channel", () => {
+  const sigmoids = (W: Float64Array, p: number[]): number[] =>
+    Array.from({ length: W.length / width }, (_, j) => sigmoid(p.reduce((sum, value, k) => sum + W[j * width + k] * value, 0)));
+  for (const [rows, causal, normalise] of [[1, true, false], [width, true, true], [0, false, true]] as const) {
+    const member = rows === 0 ? "linear" : "mamba";
+    const layers = Array.from({ length: 3 }, () => ({ A: numbers(width * width, 0.5), w: numbers(rows * width), a: new Float64Array(0) }));
+    const scale = normalise ? 1 / count : 1;
+    let now = Array.from({ length: count }, (_, i) => column(i));
+    const added: number[] = [];
+    for (const { A, w } of layers) {
+      const gates = now.map((p) => sigmoids(w, p));
+      const gateOf = (i: number, j: number): number => gates[i][j] ?? gates[i][0];
+      const next = now.map((p) => [...p]);
+      for (let t = 0; t < count; t++) {
+        for (let i = 0; i < count; i++) {
+          if (causal && i > t) continue;
+          let score = 0;
+          for (let a = 0; a < width; a++) for (let b = 0; b < width; b++) score += now[t][a] * A[a * width + b] * now[i][b];
+          for (let j = 0; j < width; j++) {
+            let G = rows === 0 ? 1 : gateOf(i, j);
+            if (rows > 0) for (let k = i + 1; k <= t; k++) G *= 1 - gateOf(k, j);
+            next[t][j] += scale * G * score * now[i][j];
+          }
+        }
+      }
+      added.push(next[count - 1][width - 1] - now[count - 1][width - 1]);
+      now = next;
+    }
+    const found = read({ ...spec, member, norm: 2, causal, normalise }, layers, columns);
+    near(found.output, 2 * now[count - 1][width - 1]);
+    found.layers.forEach(({ votes }, n) => near(votes.reduce((sum, vote) => sum + vote, 0), 2 * added[n]));
+  }
+});
+
+test("the votes of a softmax Transformer sum to its output", () => {
+  const weights: Arrays = { A: numbers(width * width), R: numbers(9 * width) };
+  const { output, layers: [{ scores, gates, votes }] } = readSoftmax(weights, columns);
+  near(output, decide(weights, attend(weights, columns).pooled));
+  near(votes.reduce((sum, vote) => sum + vote, 0), output);
+  assert.deepEqual([scores[count - 1], votes[count - 1], gates], [0, 0, null]);
 });
 
 test("softmax is shares of 1, of large numbers too", () => {

@@ -33,6 +33,14 @@ def random_models() -> list[Trained]:
     return [_random(exhibit, np.random.default_rng(i)) for i, exhibit in enumerate(exhibits())]
 
 
+def random_run(run: Run, seed: int, size: float = 0.1) -> Trained:
+    """A run whose weights moved at random."""
+    rng, start = np.random.default_rng(seed), begin(run).params
+    params = jax.tree.map(lambda leaf: np.asarray(np.asarray(leaf) + size * rng.standard_normal(leaf.shape),
+                                                  np.float32), start)
+    return Trained(run, params, None, np.array([1]), np.zeros(1))
+
+
 def _random(exhibit: Exhibit, rng: np.random.Generator) -> Trained:
     params = begin(exhibit.run).params
     steps = np.array(exhibit.steps[1:])
@@ -123,30 +131,35 @@ def compare_softmax(page: Any, number: int, trained: Trained, step: int, prompts
 
 def compare_chain(page: Any, trained: Trained, step: int, prompts: int) -> None:
     """The same for chains of thought: attention, outputs and answers of every step, and of the direct answer."""
-    test = default_test(prompt_length=10)
+    compare_thoughts(page, trained.run.model, at_step(trained, step), exhibits()[-1].steps.index(step),
+                     default_test(prompt_length=10), prompts)
+
+
+def compare_thoughts(page: Any, model: Any, params: Any, at: int, test: Any, prompts: int) -> None:
+    """Chains of thought of the page's chain model with its weights at one of its steps."""
     drawn = jax.tree.map(np.asarray, test.sample(5, prompts))
     vectors = np.asarray(test.pattern_vectors())
-    params, model, K = at_step(trained, step), trained.run.model, test.reasoning_steps
+    K, examples = test.reasoning_steps, (test.prompt_length,)
     read = ask(page, """(at, prompts) => prompts.map(({ x, y, step, query }) => {
             const context = { count: step.length, x: new Float64Array(x), y: new Float64Array(y), step };
             const { steps, direct } = iclab.thoughtsOn(
                 { ...iclab.reasoner, layers: iclab.reasoner.weights[at] }, context, query);
             return [...steps, direct].map(one => [one.answer, [...one.attention], [...one.output]]); })""",
-               exhibits()[-1].steps.index(step),
+               at,
                [{"x": x[:-1].ravel().tolist(), "y": y[:-1].ravel().tolist(), "step": steps[:-1].tolist(),
                  "query": int(chain[0])}
                 for x, y, steps, chain in zip(drawn.x, drawn.y, drawn.step, drawn.truth.chain, strict=True)])
     @partial(jax.vmap, in_axes=(None, 0))
     def reasoned(params: Any, prompt: Any) -> Any:
         """Answers step by step and direct, and output and attention of every step of the chain."""
-        answers = chain_of_thought(model, params, prompt, jnp.asarray(vectors), (10,)).answers[0]
+        answers = chain_of_thought(model, params, prompt, jnp.asarray(vectors), examples).answers[0]
         context = model.embedding.columns(Prompt(prompt.x[:-1], prompt.y[:-1], None, step=prompt.step[:-1]))
         seen, steps = [prompt.x[-1]], []
         for k in range(K):
             query = Prompt(jnp.stack(seen), jnp.stack([*seen[1:], 0 * seen[0]]), None, step=jnp.arange(k + 1))
             steps.append(model.read(params, context, jnp.ones(len(context), bool), model.embedding.columns(query)))
             seen.append(jnp.asarray(vectors)[answers[k]])
-        return answers, at_once(model, params, prompt, jnp.asarray(vectors), (10,))[0], steps
+        return answers, at_once(model, params, prompt, jnp.asarray(vectors), examples)[0], steps
 
     with jax.enable_x64(True):
         answers, direct, steps = jax.tree.map(np.asarray, jax.jit(reasoned)(doubled(params), doubled(drawn)))

@@ -203,7 +203,7 @@ def test_reproduce_writes_it_beside_the_report(models, tmp_path, monkeypatch, ca
 
 @pytest.mark.parametrize(("arguments", "message"), [(["--seed", "-1"], "seed must be in [0, 1048576), got -1"),
                                                     (["--out", "/proc/none"], "out must be a folder"),
-                                                    (["--port", "80"], "unrecognized arguments: --port 80")])
+                                                    (["--port=80"], "unrecognized arguments: --port=80")])
 def test_play_refuses_nonsense(arguments, message, capsys):
     assert main(["play", *arguments]) == 2
     error = capsys.readouterr().err
