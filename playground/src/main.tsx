@@ -125,6 +125,7 @@ effect(() => {
   }, 150);
 });
 const root = document.getElementById("app")!;
+root.classList.toggle("framed", !addressed);
 root.replaceChildren();
 render(<App />, root);
 

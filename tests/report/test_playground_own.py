@@ -244,11 +244,13 @@ def test_the_page_begins_as_in_training_and_says_how_models_differ(board):
 @pytest.mark.parametrize("tab", ["poison", "thought"])
 def test_an_own_page_fits_a_phone_and_is_accessible(board, tab):
     go(board, f"#{tab}")
-    for width in (390, 1280):
+    for width in (390, 860, 1280):
         board.set_viewport_size({"width": width, "height": 844})
         assert board.evaluate("document.documentElement.scrollWidth") <= width
         assert board.evaluate("""() => [...document.querySelectorAll('input, select')].filter(control =>
             control.labels.length !== 1 || control.getBoundingClientRect().width < 100).length""") == 0
+        names = board.locator(".row h3").evaluate_all("names => names.map(name => name.getBoundingClientRect())")
+        assert all(name["width"] > 120 and name["height"] < 190 for name in names), names
 
 
 def test_prompts_without_outliers_have_no_poison(browser, tmp_path):

@@ -22,8 +22,8 @@ def _gated(run: Run, params: Any) -> list[Arrays]:
 
     def layer(weights: Any) -> Arrays:
         w = np.asarray(weights.gate.w)[:, used]
-        if model.gate_per_channel and model.member != "gla":
-            w = w[used]
+        if len(w) > 1 and model.member != "gla":
+            w = w[used]  # one row for every channel
         gate = {"w": w, "a": np.asarray(weights.gate.a)}
         if model.member == "gla":
             return {"W_B": np.asarray(weights.W_B)[:, used], "W_C": np.asarray(weights.W_C)[:, used], **gate}
