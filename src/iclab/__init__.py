@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from iclab.probes.reasoning import reason
     from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
     from iclab.prompts.tables import from_csv
+    from iclab.report.playground.own import playground
     from iclab.sweeps.results import stored_results
     from iclab.sweeps.store import Store
     from iclab.sweeps.sweep import Draws, Sweep
@@ -61,6 +62,7 @@ _HOME = {
     "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
     "iclab.prompts.tables": ("from_csv",),
     "iclab.figures.phase": ("phase_diagram",),
+    "iclab.report.playground.own": ("playground",),
     "iclab.sweeps.results": ("stored_results",),
     "iclab.sweeps.store": ("Store",),
     "iclab.sweeps.sweep": ("Draws", "Sweep"),
@@ -110,6 +112,7 @@ __all__ = [
     "number",
     "part",
     "phase_diagram",
+    "playground",
     "prune",
     "read_sweep",
     "reason",
