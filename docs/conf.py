@@ -14,7 +14,7 @@ project_copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc", "made"]
 navigation = {
     "Start": ("tutorial", "playground", "contents"),
-    "Your own": ("add_a_model", "your_own_pytorch_model", "your_own_model", "your_own_data", "your_own_attack",
+    "Your own": ("your_own_model", "your_own_data", "your_own_attack",
                  "add_a_claim", "add_a_prompt_family", "log_your_training", "share_a_model"),
     "Work": ("sweeps", "cluster", "look_inside_in_a_notebook", "weights_in_pytorch", "store", "speed"),
     "Understand": ("verdicts", "claims", "theory", "findings", "notation"),

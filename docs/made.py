@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -154,6 +155,19 @@ def laws() -> str:
     return _table(("quantity", "law", "c (single settings)", "reached", "fitted in"), rows)
 
 
+def speed() -> str:
+    """What `iclab bench` measured once."""
+    recorded = json.loads((HERE.parent / "benchmarks" / "recorded.json").read_text())
+    shown = {"eager": "eager PyTorch", "compile": "`torch.compile`", "single": "iclab, one model",
+             "independent_32": "iclab, 32 models", "shared_32": "iclab, 32 models on the same batches"}
+    rows = [(words, recorded["microseconds_per_model_step"][name],
+             *(recorded[f"speedup_vs_{reference}"].get(name, "") for reference in ("eager", "compile")))
+            for name, words in shown.items()]
+    header = ("", "\u00b5s per model-step", "times faster than eager", "than `torch.compile`")
+    return (_table(header, rows, stacks=False)
+            + f"\n*{recorded['machine']}, median of {recorded['rounds']} rounds.*\n")
+
+
 def names() -> str:
     """Every public name with its documentation."""
     rooms: dict[str, list[str]] = {room: [] for room in ROOMS}
@@ -182,7 +196,7 @@ def _link(entry: str, page: str = "") -> Markup:
 def _table(header: tuple[str, ...], rows: list[tuple[Any, ...]], stacks: bool = True) -> str:
     """A table whose formulas are typeset; as HTML, so that nothing in it is taken for Markdown. On narrow screens the
     cells of a row stand below each other if it `stacks`."""
-    head = Markup("").join(Markup("<th>{}</th>").format(title) for title in header)
+    head = Markup("").join(Markup("<th>{}</th>").format(typeset(title)) for title in header)
     body = Markup("").join(Markup("<tr>{}</tr>").format(Markup("").join(
         Markup('<td data-title="{}">{}</td>').format(title, cell if isinstance(cell, Markup) else typeset(cell))
         for title, cell in zip(header, row, strict=True))) for row in rows)
@@ -191,4 +205,4 @@ def _table(header: tuple[str, ...], rows: list[tuple[Any, ...]], stacks: bool = 
 
 
 MADE = {"claims": claims, "counts": counts, "ours": ours, "commands": commands, "verdicts": verdicts,
-        "readings": readings, "notation": notation, "laws": laws, "names": names}
+        "readings": readings, "notation": notation, "laws": laws, "speed": speed, "names": names}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iclab import Store
+from iclab.conformance import check_model
 from iclab.lab.claims import judged
 from iclab.lab.entries import Size
 from iclab.lab.judging import run_entry
@@ -111,16 +112,21 @@ def test_a_pytorch_loop_trains_a_model_of_the_papers_and_ones_own(monkeypatch):
     assert errors["own"] < 0.2
 
 
-def test_the_tutorial_runs_from_top_to_bottom(capsys):
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):
-        exec(compile(block.replace("steps=1500", "steps=600"), "tutorial.md", "exec"), names)
-    printed = capsys.readouterr().out
-    assert "Theorem 4 of linear Transformer - not covered" in printed
-    assert names["check"].measured < 0.1
-    mamba, linear = (names["measure_error"](names[name], names["attack"]).error for name in ("mamba", "linear"))
-    assert mamba < 0.1
-    assert linear > 0.5
+def test_a_model_in_equinox_is_trained_and_attacked(monkeypatch):
+    errors = load("16", 150, monkeypatch).main()
+    assert max(errors[0.0], errors[0.3]) < 0.1
+
+
+@pytest.mark.slow
+def test_a_model_in_flax_is_trained_and_attacked(monkeypatch):
+    errors = load("17", 400, monkeypatch).main()
+    assert max(errors[0.0], errors[0.3]) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "model"), [("16", "EquinoxReader"), ("17", "FlaxReader")])
+def test_models_of_other_libraries_do_what_all_models_must(name, model, monkeypatch, tmp_path):
+    check_model(getattr(load(name, 0, monkeypatch), model)(), folder=tmp_path)
 
 
 def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():
