@@ -16,6 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 import iclab
 from iclab.commands import COMMANDS
@@ -52,7 +53,11 @@ def filled(text: str, navigation: dict[str, tuple[str, ...]]) -> str:
         if kind == "file":
             path = (HERE / name).resolve()
             return f"```{path.suffix.removeprefix('.')}\n{path.read_text().rstrip()}\n```"
-        return trees(navigation) if name == "navigation" else MADE[name]()
+        if name == "navigation":
+            return trees(navigation)
+        if name not in MADE:
+            raise ExtensionError(f"made must be one of navigation, {', '.join(MADE)}, got {name!r}")
+        return MADE[name]()
 
     return COMMENT.sub(put, text)
 

@@ -51,7 +51,7 @@ def check_model(model: Model, prompts: Family | None = None, folder: Any = None)
     labels = prompts.labels
     with jax.enable_x64(True):
         batch, lowered = prompts.sample(0, BATCH), lower(model)
-        params = jax.tree.map(_in_double, lowered.init(jax.random.key(0), prompts.dimension))
+        params = lowered.init(jax.random.key(0), prompts.dimension)
         _check_start(lowered, params, prompts.dimension)
         _check_outputs(lowered, params, batch, labels)
         _check_gradient(lowered, params, batch, labels)
@@ -99,11 +99,6 @@ def check_values(spec: Any) -> None:
             except IclabError:
                 continue
             raise ConformanceError(f"{type(spec).__name__} must refuse {field.name} = {value!r} in its `check`")
-
-
-def _in_double(leaf: Any) -> Any:
-    """A weight in double precision; some libraries always start in single."""
-    return leaf.astype(float) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
 def _check_start(model: Any, params: Any, dimension: int) -> None:
