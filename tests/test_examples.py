@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iclab import Store
+from iclab.conformance import check_model
 from iclab.lab.claims import judged
 from iclab.lab.entries import Size
 from iclab.lab.judging import run_entry
@@ -128,16 +129,24 @@ def test_a_faulty_sensor_breaks_linear_attention(monkeypatch):
     assert errors["linear"][0] < 0.1
 
 
-def test_the_tutorial_runs_from_top_to_bottom(capsys):
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):
-        exec(compile(block.replace("steps=1500", "steps=600"), "tutorial.md", "exec"), names)
-    printed = capsys.readouterr().out
-    assert "Theorem 4 of linear Transformer - not covered" in printed
-    assert names["check"].measured < 0.1
-    mamba, linear = (names["measure_error"](names[name], names["attack"]).error for name in ("mamba", "linear"))
-    assert mamba < 0.1
-    assert linear > 0.5
+def test_a_model_in_equinox_is_trained_and_attacked(monkeypatch):
+    pytest.importorskip("equinox", reason="the frameworks extra is not installed")
+    errors = load("16", 150, monkeypatch).main()
+    assert max(errors[0.0], errors[0.3]) < 0.1
+
+
+@pytest.mark.slow
+def test_a_model_in_flax_is_trained_and_attacked(monkeypatch):
+    pytest.importorskip("flax", reason="the frameworks extra is not installed")
+    errors = load("17", 400, monkeypatch).main()
+    assert max(errors[0.0], errors[0.3]) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("library", "name", "model"), [("equinox", "16", "EquinoxReader"), ("flax", "17", "FlaxReader")])
+def test_models_of_other_libraries_do_what_all_models_must(library, name, model, monkeypatch, tmp_path):
+    pytest.importorskip(library, reason="the frameworks extra is not installed")
+    check_model(getattr(load(name, 0, monkeypatch), model)(), folder=tmp_path)
 
 
 def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():

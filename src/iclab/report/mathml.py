@@ -41,7 +41,8 @@ def _element(node: Node) -> Markup:
     if node.kind == "power":
         return Markup("<msup>{}{}</msup>").format(_row(node.parts[0]), _row(node.parts[1]))
     if node.kind == "group":
-        return Markup("<mrow><mo>{}</mo>{}<mo>{}</mo></mrow>").format(node.text, _mathml(node.parts[0]), node.marks)
+        bracket = '<mo stretchy="false">{}</mo>'  # formulas are one line high, and few fonts stretch well
+        return Markup(f"<mrow>{bracket}{{}}{bracket}</mrow>").format(node.text, _mathml(node.parts[0]), node.marks)
     if node.kind == "function" and node.text == "sqrt":
         return Markup("<msqrt>{}</msqrt>").format(_mathml(node.parts[0]))
     if node.kind == "function":
