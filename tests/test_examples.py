@@ -143,7 +143,8 @@ def test_a_model_in_flax_is_trained_and_attacked(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("library", "name", "model"), [("equinox", "16", "EquinoxReader"), ("flax", "17", "FlaxReader")])
+@pytest.mark.parametrize(("library", "name", "model"), [("equinox", "16", "EquinoxReader"),
+                                                        ("flax", "17", "FlaxReader")])
 def test_models_of_other_libraries_do_what_all_models_must(library, name, model, monkeypatch, tmp_path):
     pytest.importorskip(library, reason="the frameworks extra is not installed")
     check_model(getattr(load(name, 0, monkeypatch), model)(), folder=tmp_path)
