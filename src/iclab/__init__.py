@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from iclab.sweeps.sweep import Draws, Sweep
     from iclab.sweeps.sweep_file import read_sweep
     from iclab.theory import theory_of
-    from iclab.training import Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
+    from iclab.training import Callback, Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
 
 __version__ = "0.1.0"
 
@@ -65,12 +65,14 @@ _HOME = {
     "iclab.sweeps.sweep_file": ("read_sweep",),
     "iclab.core.spec": ("number", "part", "replace", "require_range", "spec"),
     "iclab.theory": ("theory_of",),
-    "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
+    "iclab.training": ("Callback", "Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train",
+                       "train_many"),
 }
 __all__ = [
     "GPT2",
     "Attack",
     "Budget",
+    "Callback",
     "Chain",
     "ChainAttention",
     "ChainEmbedding",
