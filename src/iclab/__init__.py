@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from iclab.sweeps.sweep import Draws, Sweep
     from iclab.sweeps.sweep_file import read_sweep
     from iclab.theory import theory_of
+    from iclab.tracking import MLflow, TensorBoard, Trackio, WandB
     from iclab.training import Callback, Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
 
 __version__ = "0.1.0"
@@ -65,6 +66,7 @@ _HOME = {
     "iclab.sweeps.sweep_file": ("read_sweep",),
     "iclab.core.spec": ("number", "part", "replace", "require_range", "spec"),
     "iclab.theory": ("theory_of",),
+    "iclab.tracking": ("MLflow", "TensorBoard", "Trackio", "WandB"),
     "iclab.training": ("Callback", "Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train",
                        "train_many"),
 }
@@ -83,15 +85,19 @@ __all__ = [
     "GatedAttention",
     "IclabError",
     "LabelEmbedding",
+    "MLflow",
     "Prompt",
     "Run",
     "SoftmaxMLP",
     "SpecError",
     "Store",
     "Sweep",
+    "TensorBoard",
+    "Trackio",
     "Trained",
     "Training",
     "VectorEmbedding",
+    "WandB",
     "attack_error",
     "baselines",
     "bayes_predictor",
