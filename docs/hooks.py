@@ -18,7 +18,8 @@ from iclab.papers.references import OURS, SOURCES
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
-ROOMS = ("prompts", "models", "training", "tracking", "probes", "theory", "sweeps", "figures", "lab", "papers", "core")
+ROOMS = ("prompts", "models", "training", "tracking", "probes", "hub", "theory", "sweeps", "figures", "lab", "papers",
+         "core")
 """In the order of the data."""
 
 

@@ -26,7 +26,7 @@ from iclab.prompts import ArrayPrompts, Chain, Classification
 from iclab.training import Run, Training
 
 SOURCE = Path(iclab.__file__).parent
-ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "tracking", "torch", "probes",
+ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "tracking", "torch", "probes", "hub",
          "conformance", "theory", "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli",
          "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from iclab.core.errors import CheckpointError, IclabError, SpecError
     from iclab.core.spec import number, part, replace, require_range, spec
     from iclab.figures.phase import phase_diagram
+    from iclab.hub import pull, push
     from iclab.models import (
         GPT2,
         ChainAttention,
@@ -47,6 +48,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "iclab.core.errors": ("CheckpointError", "IclabError", "SpecError"),
+    "iclab.hub": ("pull", "push"),
     "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "SoftmaxMLP",
                      "VectorEmbedding"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
@@ -116,6 +118,8 @@ __all__ = [
     "part",
     "phase_diagram",
     "prune",
+    "pull",
+    "push",
     "read_sweep",
     "reason",
     "replace",
