@@ -111,6 +111,30 @@ def test_a_pytorch_loop_trains_a_model_of_the_papers_and_ones_own(monkeypatch):
     assert errors["own"] < 0.2
 
 
+def test_a_training_is_followed_and_logged(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
+    curves, models, folder = load("13", 300, monkeypatch).main()
+    for index, trained in enumerate(models):
+        assert curves.loss[index] == trained.loss.tolist()
+        assert curves.gate[index] == trained.probes["gate"].tolist()
+    printed = capsys.readouterr().out
+    assert "mamba        █" in printed
+    assert "mamba2_step  █" in printed
+    if folder is not None:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        logged = sorted(EventAccumulator(str(path)).Reload().Scalars("loss")[-1].value for path in tmp_path.iterdir())
+        assert logged == pytest.approx(sorted(trained.loss[-1] for trained in models), rel=1e-6)
+
+
+@pytest.mark.parametrize("page", ["log_your_training", "share_a_model"])
+def test_the_programs_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": page}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), re.S):
+        exec(compile(block.replace("steps=600", "steps=200"), f"{page}.md", "exec"), names)
+
+
 def test_the_tutorial_runs_from_top_to_bottom(capsys):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):
