@@ -186,3 +186,15 @@ def test_a_missing_package_is_one_line_that_names_the_extra(monkeypatch, name):
     monkeypatch.setitem(sys.modules, PACKAGES[name], None)
     with pytest.raises(IclabError, match=rf"needs the package {name}: pip install 'iclab\[{name}\]'"):
         tracker(f"{name}:x")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_folder_that_mlflow_cannot_write_is_one_line(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("mlflow", reason="the mlflow extra is not installed")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IclabError, match="an MLflow log must be a folder that can be written") as refused:
+        MLflow(tmp_path / "file")
+    assert "\n" not in str(refused.value)

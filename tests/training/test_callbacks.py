@@ -9,6 +9,9 @@ import pytest
 
 from iclab import Callback, IclabError, SpecError, replace, train, train_many
 
+LONG = 3_000_000
+"""Steps of a training that takes a minute if nothing stops it."""
+
 
 class Told(Callback):
     """Notes what it is told, and in which thread."""
@@ -132,8 +135,9 @@ def test_a_callback_that_fails_stops_the_training_and_the_others_end(tiny_run, m
 
 def test_a_long_training_is_stopped_by_a_callback(tiny_run):
     with pytest.raises(IclabError, match=r"failed in record of run \d at step 10"):
-        train_many([with_training(tiny_run.seeded(seed), steps=10**8) for seed in range(3)], width=1, workers=2,
-                   callbacks=[Failing("record")])
+        train_many([with_training(tiny_run.seeded(seed), steps=LONG) for seed in range(3)], width=1, workers=2,
+                   callbacks=[failing := Failing("record")])
+    assert len(failing.events) <= 6
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
@@ -146,7 +150,8 @@ def test_an_interruption_ends_what_has_begun(tiny_run, error):
 
     impatient, told = Impatient(), Told()
     with pytest.raises(error):
-        train(with_training(tiny_run, steps=10**8), callbacks=[told, impatient])
+        train(with_training(tiny_run, steps=LONG), callbacks=[told, impatient])
+    assert told.losses()[-1][0] < LONG
     for follower in (told, impatient):
         name, _, trained, reason = follower.events[-1]
         assert (name, trained) == ("end", None)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from iclab.core.errors import IclabError
 from iclab.tracking.tracker import Tracker, need
 
 EXPERIMENT = "iclab"
@@ -25,10 +26,13 @@ class MLflow(Tracker):
 
         super().__init__()
         self.folder = None if "://" in str(where) else Path(where).absolute()
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            where = f"sqlite:///{self.folder}/mlflow.db"
-        self.client = MlflowClient(tracking_uri=str(where))
+        try:
+            if self.folder is not None:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            self.client = MlflowClient(str(where) if self.folder is None else f"sqlite:///{self.folder}/mlflow.db")
+        except Exception as error:  # of this system, of MLflow or of the database
+            raise IclabError(f"an MLflow log must be a folder that can be written or the URL of a server, got "
+                             f"{str(where)!r} ({' '.join(str(error).split())})") from None
 
     def open(self, name: str, settings: dict[str, Any]) -> RunLog:
         """A new run whose parameters are the spec."""
