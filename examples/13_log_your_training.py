@@ -22,7 +22,7 @@ class Curves(Callback):
         self.gate: dict[int, list[float]] = {}
 
     def begin(self, index, run):
-        self.names[index] = run.model.member
+        self.names[index] = f"rate {run.training.learning_rate}"
         self.loss[index], self.gate[index] = [], []
 
     def record(self, index, step, values):
@@ -33,8 +33,8 @@ class Curves(Callback):
         loss, gate = self.loss[index], self.gate[index]
         heights = (int(7.99 * (value / max(loss)) ** 0.25) for value in loss)  # a root shows small losses too
         line = "".join(BARS[height] for height in heights)
-        print(f"{self.names[index]:12} {line} {trained.state if trained else f'stopped by {error!r}'}")
-        print(f"{'':12} loss {loss[-1]:.5f}, norm of the gate's weights {gate[-1]:.2f}" if loss else "")
+        print(f"{self.names[index]:9} {line} {trained.state if trained else f'stopped by {error!r}'}")
+        print(f"{'':9} loss {loss[-1]:.5f}, norm of the gate's weights {gate[-1]:.2f}" if loss else "")
 
 
 def gate_norm(setup, params):
@@ -47,9 +47,9 @@ def main() -> tuple[Curves, list[Trained], Path | None]:
     folder = Path(tempfile.mkdtemp()) if find_spec("tensorboard") else None
     callbacks = [curves] if folder is None else [curves, TensorBoard(folder)]
     prompts = Classification(outlier_fraction=0.6, tasks="cyclic:5")
-    training = Training(steps=STEPS, record_every=max(STEPS // 30, 1))
-    runs = [Run(model=GatedAttention(member=member), prompts=prompts, training=training)
-            for member in ("mamba", "mamba2_step")]
+    runs = [Run(model=GatedAttention(member="mamba"), prompts=prompts,
+                training=Training(steps=STEPS, learning_rate=rate, record_every=max(STEPS // 30, 1)))
+            for rate in (0.1, 1.0)]
     models = train_many(runs, probe=gate_norm, callbacks=callbacks)
     print("pip install 'iclab[tensorboard]' for TensorBoard" if folder is None else f"tensorboard --logdir {folder}")
     return curves, models, folder

@@ -118,8 +118,8 @@ def test_a_training_is_followed_and_logged(monkeypatch, tmp_path, capsys):
         assert curves.loss[index] == trained.loss.tolist()
         assert curves.gate[index] == trained.probes["gate"].tolist()
     printed = capsys.readouterr().out
-    assert "mamba        █" in printed
-    assert "mamba2_step  █" in printed
+    assert "rate 0.1  █" in printed
+    assert "rate 1.0  █" in printed
     if folder is not None:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
