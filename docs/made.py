@@ -31,7 +31,8 @@ from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
 HERE = Path(__file__).parent
-ROOMS = ("prompts", "models", "training", "probes", "theory", "sweeps", "figures", "lab", "papers", "report", "core")
+ROOMS = ("prompts", "models", "training", "tracking", "probes", "hub", "theory", "sweeps", "figures", "lab", "papers",
+         "report", "core")
 """In the order of the data."""
 COMMENT = re.compile(r"^<!-- (made|file): (\S+) -->.*$", re.MULTILINE)
 

@@ -150,6 +150,22 @@ def test_models_of_other_libraries_do_what_all_models_must(library, name, model,
     check_model(getattr(load(name, 0, monkeypatch), model)(), folder=tmp_path)
 
 
+def test_a_training_is_followed_and_logged(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
+    curves, models, folder = load("13", 300, monkeypatch).main()
+    for index, trained in enumerate(models):
+        assert curves.loss[index] == trained.loss.tolist()
+        assert curves.gate[index] == trained.probes["gate"].tolist()
+    printed = capsys.readouterr().out
+    assert "rate 0.1  █" in printed
+    assert "rate 1.0  █" in printed
+    if folder is not None:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        logged = sorted(EventAccumulator(str(path)).Reload().Scalars("loss")[-1].value for path in tmp_path.iterdir())
+        assert logged == pytest.approx(sorted(trained.loss[-1] for trained in models), rel=1e-6)
+
+
 def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():
     from iclab import read_sweep
 

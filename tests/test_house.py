@@ -26,8 +26,9 @@ from iclab.prompts import ArrayPrompts, Chain, Classification
 from iclab.training import Run, Training
 
 SOURCE = Path(iclab.__file__).parent
-ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "torch", "probes", "conformance", "theory",
-         "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli", "__main__"]
+ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "tracking", "torch", "probes", "hub",
+         "conformance", "theory", "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli",
+         "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
 SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
          VectorEmbedding, ChainEmbedding, Training, Run]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from iclab.core.errors import CheckpointError, IclabError, SpecError
     from iclab.core.spec import number, part, replace, require_range, spec
     from iclab.figures.phase import phase_diagram
+    from iclab.hub import pull, push
     from iclab.models import (
         GPT2,
         ChainAttention,
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
     from iclab.sweeps.sweep import Draws, Sweep
     from iclab.sweeps.sweep_file import read_sweep
     from iclab.theory import theory_of
-    from iclab.training import Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
+    from iclab.tracking import MLflow, TensorBoard, Trackio, WandB
+    from iclab.training import Callback, Run, Trained, Training, load_checkpoint, save_checkpoint, train, train_many
 
 __version__ = "0.1.0"
 
 _HOME = {
     "iclab.core.errors": ("CheckpointError", "IclabError", "SpecError"),
+    "iclab.hub": ("pull", "push"),
     "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "SoftmaxMLP",
                      "VectorEmbedding"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
@@ -69,12 +72,15 @@ _HOME = {
     "iclab.sweeps.sweep_file": ("read_sweep",),
     "iclab.core.spec": ("number", "part", "replace", "require_range", "spec"),
     "iclab.theory": ("theory_of",),
-    "iclab.training": ("Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train", "train_many"),
+    "iclab.tracking": ("MLflow", "TensorBoard", "Trackio", "WandB"),
+    "iclab.training": ("Callback", "Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train",
+                       "train_many"),
 }
 __all__ = [
     "GPT2",
     "Attack",
     "Budget",
+    "Callback",
     "Chain",
     "ChainAttention",
     "ChainEmbedding",
@@ -85,15 +91,19 @@ __all__ = [
     "GatedAttention",
     "IclabError",
     "LabelEmbedding",
+    "MLflow",
     "Prompt",
     "Run",
     "SoftmaxMLP",
     "SpecError",
     "Store",
     "Sweep",
+    "TensorBoard",
+    "Trackio",
     "Trained",
     "Training",
     "VectorEmbedding",
+    "WandB",
     "attack_error",
     "baselines",
     "bayes_predictor",
@@ -114,6 +124,8 @@ __all__ = [
     "phase_diagram",
     "playground",
     "prune",
+    "pull",
+    "push",
     "read_sweep",
     "reason",
     "replace",
