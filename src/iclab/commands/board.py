@@ -19,8 +19,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from iclab.commands.output import console, duration
+from iclab.commands.output import console
 from iclab.commands.progress import LINE_EVERY
+from iclab.core.words import duration
 from iclab.lab.claims import Claim, PartResult
 from iclab.lab.entries import Entry
 from iclab.lab.outcomes import Finished

@@ -1,4 +1,4 @@
-"""What commands print: JSON, tables, damaged files, durations."""
+"""What commands print: JSON, tables, damaged files."""
 
 from __future__ import annotations
 
@@ -41,11 +41,3 @@ def say_damage(store: Any) -> None:
         aside = f"; moved aside: {moved[0]}" if moved else ""
         print(f"iclab: {count} left out of {store.files.place}: {broken[0]}"
               f"{' and others' if len(broken) > 1 else ''}{aside}", file=sys.stderr)
-
-
-def duration(seconds: float) -> str:
-    """A duration in seconds, minutes or hours, whichever suits it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.1f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 from iclab.commands.options import Parser
-from iclab.commands.output import duration, say_damage, to_text
+from iclab.commands.output import say_damage, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
 from iclab.core.errors import IclabError
 from iclab.core.files import write_whole
 from iclab.core.limits import read_bytes
+from iclab.core.words import duration
 from iclab.figures.phase import find_theory, phase_diagram
 from iclab.sweeps import sweep_file
 from iclab.sweeps.engines import ENGINES, run_sweep
