@@ -134,7 +134,7 @@ def test_ten_lines_open_the_page():
     assert lines["Holds"].text == "3 of 8 parts: 1 theorem part, 1 remark, 1 statement of ours."
     assert lines["Fails"].text == "2 of 6 parts: 1 theorem part, 1 figure or table; in"
     assert lines["Fails"].entries == {"mamba.robust": 1, "mamba.iterations": 1}
-    assert lines["Fails, ours"].text == "None of 2 parts."
+    assert lines["Fails, ours"].text == "None of 2 statements of ours."
     assert lines["Inconclusive"].listed
     assert "tight, also needed, and 1 not" in lines["Bounds"].text
     assert lines["Surprise"].text.startswith("Theorem 1 fails by the widest margin. It says, in our words: What")

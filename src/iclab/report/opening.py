@@ -51,7 +51,8 @@ def _found(claims: Sequence[Claim]) -> list[Line]:
 def _counted(term: str, verdict: str, parts: Sequence[Judged]) -> Line:
     """How many of these parts have a verdict, by kind; where a paper fails, in which entries."""
     having = [item for item in parts if item.part.verdict == verdict]
-    text = f"{len(having) or 'None'} of {len(parts)} parts{counted_by_kind([item.part for item in having])}"
+    kinds = "statements of ours" if term == "Fails, ours" else f"parts{counted_by_kind([item.part for item in having])}"
+    text = f"{len(having) or 'None'} of {len(parts)} {kinds}"
     where = Counter(item.claim.id for item in having) if term == "Fails" else {}
     return Line(term, f"{text}; in" if where else f"{text}.", verdict, where,
                 listed=bool(having) and not where and verdict != "holds")
