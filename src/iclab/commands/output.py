@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from typing import Any
 
 
@@ -27,6 +29,15 @@ def console() -> Any:
 
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=140)
+
+
+def say(first: str, rest: str) -> None:
+    """Print a line; on a terminal that is too narrow, what follows `first` is folded beside it."""
+    line = f"{first}{rest}"
+    if sys.stdout.isatty():
+        line = textwrap.fill(rest, shutil.get_terminal_size().columns, initial_indent=first,
+                             subsequent_indent=" " * len(first))
+    print(line)
 
 
 def say_damage(store: Any) -> None:
