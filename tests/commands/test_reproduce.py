@@ -13,7 +13,7 @@ from rich.console import Console
 
 from iclab import IclabError
 from iclab.cli import main
-from iclab.commands.board import Board, claims_table
+from iclab.commands.board import Board, claims_list
 from iclab.figures.plots import Plot
 from iclab.lab import outcomes
 from iclab.lab.claims import Check, Claim, Earlier, PartResult, Premise, judged
@@ -219,7 +219,7 @@ def test_the_deciding_check():
 
 
 def test_the_last_screen(capsys):
-    claims_table([a_claim(), a_claim("mamba.unseen", 0.5), a_claim("mine.[/b]", float("nan"))])
+    claims_list([a_claim(), a_claim("mamba.unseen", 0.5), a_claim("mine.[/b]", float("nan"))])
     printed = capsys.readouterr().out
     assert "theorem" in printed
     assert "mine.[/b]" in printed

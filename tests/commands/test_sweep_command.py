@@ -9,6 +9,7 @@ import pytest
 
 from iclab.cli import main
 from iclab.commands import progress
+from iclab.commands.results import tables
 from iclab.sweeps.engines import Tally
 from tiny_sweep import TINY_PROMPTS
 
@@ -56,8 +57,10 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "prompts.outlier_fraction" in printed
     assert "2 more rows" in printed
-    assert main(["results", store, "--over-seeds", "--csv", "-"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    assert main(["results", store, "--over-seeds", "--csv", "-", "--parquet", str(tmp_path / "means.parquet")]) == 0
+    captured = capsys.readouterr()
+    assert f"means.parquet: 4 rows, {len(captured.out.splitlines()[0].split(','))} columns" in captured.err
+    lines = captured.out.splitlines()
     assert len(lines) == 5
     assert "error_low" in lines[0]
     assert main(["results", store, "--all-fields", "--parquet", str(tmp_path / "r.parquet")]) == 0
@@ -132,3 +135,15 @@ def test_a_bad_file_runs_nothing(file, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert main(["results", str(tmp_path / "nothing")]) == 2
     assert "store must hold results of a sweep" in capsys.readouterr().err
+
+
+def test_a_wide_table_is_folded_on_a_narrow_terminal():
+    frame = pl.DataFrame({"model.member": ["mamba", "linear"], "training.learning_rate": [0.3, 1.0],
+                          "error": [0.25, None], "reason": ["", "x" * 70]})
+    (whole,) = tables(frame, None)
+    assert tables(frame, 200) == [whole]
+    narrow = tables(frame, 60)
+    assert max(map(len, narrow[0].splitlines())) <= 60
+    for name in frame.columns:
+        assert sum(f" {name} " in part.splitlines()[0] for part in narrow) == 1
+    assert all(part.splitlines()[0].startswith("| # |") and len(part.splitlines()) == 4 for part in narrow)

@@ -93,7 +93,7 @@ class TwoOutputs(SoftmaxMLP):
 
 
 @pytest.mark.parametrize(("broken", "rule"), [(WrongGradient, "gradient must be that of the loss"),
-                                              (TwoOutputs, "output must have the label's shape")])
+                                              (TwoOutputs, "model must return one score per prompt")])
 def test_a_broken_model_is_caught(broken, rule):
     with pytest.raises(ConformanceError, match=rule):
         check_model(spec(broken)(), SMALL)

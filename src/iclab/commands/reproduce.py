@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from iclab import __version__
-from iclab.commands.board import board, claims_table
+from iclab.commands.board import board, claims_list
 from iclab.commands.options import Parser
 from iclab.commands.output import say_damage, to_text
 from iclab.commands.play import PAGE, write_playground
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> None:
         results.write()
     say_damage(store)
     if results.claims:
-        claims_table(results.claims)
+        claims_list(results.claims)
     print(f"report: {out / 'report.html'}")
     if playground is not None:
         print(f"playground: {playground}")

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 from iclab.commands.options import Parser
-from iclab.commands.output import duration, say_damage, to_text
+from iclab.commands.output import say_damage, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
 from iclab.core.errors import IclabError
 from iclab.core.files import write_whole
 from iclab.core.limits import read_bytes
+from iclab.core.words import duration
 from iclab.figures.phase import find_theory, phase_diagram
 from iclab.sweeps import sweep_file
 from iclab.sweeps.engines import ENGINES, run_sweep
@@ -29,7 +30,8 @@ MOST_WORKERS = 4096
 def main(arguments: list[str]) -> None:
     """Run the unfinished trials; `--dry-run` only estimates the cost."""
     parser = Parser("sweep", "Train and measure every run that a sweep file describes; after an interruption, the same "
-                             "command resumes.\nThe exit code is 1 if a trial failed.\nThe file, by example:\n\n"
+                             "command resumes.\nThe exit code is 1 if a trial failed; one that diverged or got stuck "
+                             "is a result like any other, and is counted.\nThe file, by example:\n\n"
                              + (sweep_file.__doc__ or "").partition("\n\n")[2].rstrip())
     parser.add_argument("file", metavar="FILE", help="a sweep file (TOML)")
     parser.add_argument("--engine", default="local", metavar="NAME", help="local or ray [default: local]")

@@ -1,27 +1,27 @@
 """Sweep files: a sweep as TOML.
 
     name = "phase-diagram"
-    import = ["own_models"]                      # your modules that register kinds used below
-    seeds = 5                                    # or a list
-    measure = ["error", "floor"]                 # or your "module:function"
+    import = ["own_models"]          # modules that register kinds used here
+    seeds = 5                        # or a list
+    measure = ["error", "floor"]     # or your "module:function"
     test_prompts = 4000
 
-    [base]                                       # any field of a run by its path; the rest are defaults
+    [base]                           # fields of a run; others have defaults
     training.steps = 3000
-    [test]                                       # changes to the training prompts
+    [test]                           # changes to the training prompts
     label_rule = "flip"
 
-    [grid]                                       # every combination
+    [grid]                           # every combination
     prompts.outlier_fraction = { from = 0.0, to = 0.9, count = 10 }
     test.outlier_scale = [2.0, 6.0]
-    [[list]]                                     # values that go together
+    [[list]]                         # values that go together
     model.member = "mamba"
     training.learning_rate = 1.0
-    [random]                                     # points drawn at random
+    [random]                         # points drawn at random
     count = 50
     prompts.pattern_norm = { low = 1.0, high = 5.0, scale = "log" }
 
-    [plot]                                       # a phase diagram of two swept fields
+    [plot]                           # a phase diagram of two swept fields
     x = "prompts.outlier_fraction"
     y = "test.outlier_scale"
 """
