@@ -55,6 +55,5 @@ def check_entry(entry, lab, monkeypatch):
 
     monkeypatch.setattr("iclab.sweeps.store.train_many", no_training)
     # The plots have been checked, and drawing them again takes long.
-    monkeypatch.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
     assert run_entry(entry, lab).measured == outcome.measured
