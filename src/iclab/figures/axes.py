@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise, repeat
 from typing import Any
 
 from iclab.figures.lettering import fitting, inches_of
@@ -11,6 +12,8 @@ TITLE, TEXT, SMALL = 10.5, 10.0, 8.0
 """Font sizes of a title, of an axis' label and of a legend."""
 LINE = 0.18
 """Height of a line of a legend, in inches."""
+BESIDE = 0.7
+"""About what stands left of axes, in inches."""
 
 
 def new_axes(rows: int, columns: int, width: float, height: float, share_x: Any = False, share_y: Any = False
@@ -44,7 +47,7 @@ def add_legends(figure: Any, axes: Sequence[Any], rows: int = 1, title: str = ""
     lines = [0]
     for axis, own in zip(axes, entries, strict=True):
         if own:
-            columns = _columns(list(own), width * rows / len(axes))
+            columns = _columns(list(own), width * rows / len(axes) - BESIDE)
             _below(figure, axis, own, columns)
             lines.append(-(-len(own) // columns))
     figure.set_size_inches(width, height + rows * LINE * max(lines))
@@ -63,9 +66,9 @@ def _below(figure: Any, axis: Any, entries: Mapping[str, Any], columns: int) -> 
 def _columns(texts: Sequence[str], inches: float) -> int:
     """How many columns of a legend fit side by side."""
     def needed(columns: int) -> float:
-        per_column = -(-len(texts) // columns)
-        widest = [max(inches_of(text, SMALL) for text in texts[i:i + per_column])
-                  for i in range(0, len(texts), per_column)]
-        return sum(widest) + len(widest) * 4.8 * SMALL / 72
+        full, longer = divmod(len(texts), columns)  # as Matplotlib does: the first columns are one longer
+        ends = [i * full + min(i, longer) for i in range(columns + 1)]
+        widest = [max(map(inches_of, texts[i:j], repeat(SMALL))) for i, j in pairwise(ends)]
+        return sum(widest) + columns * 4.8 * SMALL / 72
 
     return next((columns for columns in range(len(texts), 1, -1) if needed(columns) <= inches), 1)

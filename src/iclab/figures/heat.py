@@ -85,7 +85,7 @@ def draw_verdicts(title: str, x: Sequence[float], y: Sequence[float], values: An
         axis.text(j, i + 0.16, _two_digits(values[i, j]), ha="center", va="center", fontsize=8.5, color="#1a1a1a")
         axis.text(j, i - 0.22, word, ha="center", va="center", fontsize=7, color="#1a1a1a")
     _name_cells(axis, x, y)
-    put_labels(axis, title, x_label, y_label, width - 0.6, height - 0.8)
+    put_labels(axis, title, x_label, y_label, width - 1.3, height - 0.8)
     add_legends(figure, [axis], title=rule)
     return figure
 

@@ -11,9 +11,10 @@ from jaxtyping import Float
 from iclab.core.errors import require
 from iclab.figures.lettering import field_words
 from iclab.figures.phase import require_fields
-from iclab.figures.plots import CENTRES, Curve, Panel, curve_figure
+from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.figures.recipes import Plot
 from iclab.figures.style import SPARE
+from iclab.probes.error_rate import CENTRES
 from iclab.sweeps.measures import RANGES
 from iclab.sweeps.results import TrialTable
 

@@ -16,7 +16,6 @@ from iclab.figures.recipes import Plot, recipe, to_csv
 from iclab.figures.style import BAYES, COLOURS, FLOOR, NAMES, SPARE, THEORY, VOTE
 from iclab.probes.error_rate import UNIT, Interval, median_interval, seed_interval
 
-CENTRES = ("mean", "median")
 DASHES = ((0, (4, 3)), (0, (6, 2, 1, 2)))
 """Lines of marks, in turn."""
 

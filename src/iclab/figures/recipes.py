@@ -63,14 +63,17 @@ class Plot:
         write_whole(path, self._bytes(kind))
         return path
 
+    def write(self, folder: Path, formats: Sequence[str] = ()) -> list[Path]:
+        """Write the SVG, the numbers and the other formats into a folder, under the plot's name; what another program
+        drew has no other formats."""
+        kinds = dict.fromkeys(["svg", "csv", *(formats if self.drawing else ())])
+        return [self.save(folder / f"{self.name}.{kind}") for kind in kinds]
+
     def _bytes(self, kind: str) -> bytes:
         if kind in ("svg", "csv"):
             return (self.svg if kind == "svg" else self.csv).encode()
-        buffer = io.BytesIO()
-        dates: dict[str, Any] = {"CreationDate": None} if kind == "pdf" else {}  # the same bytes on every day
         with style():
-            self._drawn().savefig(buffer, format=kind, metadata=dates)
-        return buffer.getvalue()
+            return _written(self._drawn(), kind)
 
     def _drawn(self) -> Any:
         require(self.drawing in DRAWINGS, f"drawing of plot {self.name!r}", self.drawing,
@@ -95,8 +98,8 @@ def recipe(name: str, title: str, caption: str, drawing: str, data: Mapping[str,
     """A plot by one of the `DRAWINGS`, drawn; `numbers` is its CSV text."""
     values = _plain(data)
     with style():
-        svg = to_svg(_draw(drawing, title, values))
-    return Plot(name, title, caption, svg, numbers, drawing, values)
+        svg = _written(_draw(drawing, title, values), "svg").decode()
+    return Plot(name, title, caption, svg[svg.index("<svg"):], numbers, drawing, values)
 
 
 def _draw(drawing: str, title: str, data: Mapping[str, Any]) -> Any:
@@ -118,12 +121,13 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def to_svg(figure: Any) -> str:
-    """The figure as an SVG element, without the XML prologue and without a date."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg"):]
+def _written(figure: Any, kind: str) -> bytes:
+    """The figure as a file of this kind, the same on every day."""
+    buffer, dates = io.BytesIO(), {"svg": "Date", "pdf": "CreationDate"}
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine("none")  # to save it would else lay it out twice more
+    figure.savefig(buffer, format=kind, metadata={dates[kind]: None} if kind in dates else {})
+    return buffer.getvalue()
 
 
 def to_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

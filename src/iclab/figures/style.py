@@ -28,7 +28,7 @@ RC: Any = {
     "grid.linewidth": 0.8, "axes.axisbelow": True, "axes.edgecolor": "#888888", "xtick.color": "#555555",
     "ytick.color": "#555555", "font.size": 10, "axes.titlesize": 10.5, "legend.frameon": False, "svg.fonttype": "none",
     "svg.hashsalt": "iclab", "pdf.fonttype": 42, "font.family": "sans-serif", "figure.facecolor": "white",
-    "savefig.bbox": "tight", "savefig.dpi": 300,
+    "savefig.dpi": 300,
 }
 
 

@@ -234,6 +234,10 @@ def seed_interval(values: Any, level: float = 0.95, *, within: tuple[float, floa
     return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]))
 
 
+CENTRES = ("mean", "median")
+"""What may stand for several seeds."""
+
+
 def median_interval(values: Any, level: float = 0.95) -> Interval:
     """Median over seeds with the narrowest pair of order statistics that holds the true median at this level, whatever
     the distribution; fewer than 6 seeds have none at 95 %: theirs is the range of the values, and one seed has none."""
