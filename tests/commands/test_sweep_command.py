@@ -61,7 +61,7 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     file.write_text(FILE.partition("[plot]")[0] + LINES)
     assert main(["sweep", str(file), "--out", out, "--store", store, "--formats", "pdf"]) == 0
     assert {path.name for path in folder.glob("lines*")} == {"lines.svg", "lines.csv", "lines.pdf"}
-    assert "tiny,outlier scale 3,0.4," in (folder / "lines.csv").read_text()
+    assert "tiny,outlier scale (training) 3,0.4," in (folder / "lines.csv").read_text()
     capsys.readouterr()
 
     assert main(["results", store, "--where", "prompts.outlier_scale>1", "--limit", "2"]) == 0

@@ -96,8 +96,8 @@ def test_lines_average_the_seeds_that_trained(swept):
     plot = line_plot(swept, "prompts.outlier_fraction", by="model.member", panel="prompts.outlier_scale", log_y=True)
     rows = list(csv.DictReader(plot.csv.splitlines()))
     assert len(rows) == 3 * 2 * 4
-    all_seeds, without_one = ([row for row in rows if row["panel"] == f"outlier scale {scale}" and row["x"] == "0.3"]
-                              for scale in (4, 8))
+    all_seeds, without_one = ([row for row in rows if row["x"] == "0.3"
+                               and row["panel"] == f"outlier scale (training) {scale}"] for scale in (4, 8))
     assert [(float(row["mean"]), row["seeds"]) for row in all_seeds] == [(pytest.approx(0.16), "3")] * 2
     assert [(float(row["mean"]), row["seeds"]) for row in without_one] == [(pytest.approx(0.165), "2")] * 2
     assert complaints(plot.figure(), thorough=True) == []

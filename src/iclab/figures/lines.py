@@ -71,4 +71,4 @@ def _shown(field: str, value: Any) -> str:
     """A line's or a panel's value: a word by itself, a number with its field."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return "none" if value is None else str(value)
-    return f"{field.rpartition('.')[2].replace('_', ' ')} {value:g}"
+    return f"{field_words(field)} {value:g}"

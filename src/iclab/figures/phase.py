@@ -121,13 +121,14 @@ def _draw(axis: Any, panel: Mapping[str, Any], mean: Float[np.ndarray, "y x"], t
     axis.grid(False)
     axis.set_xticks(range(shape[1]), [f"{value:g}" for value in panel["x"]])
     axis.set_yticks(range(shape[0]), [f"{value:g}" for value in panel["y"]])
+    size = min(8.5, 70 / max(shape))
     for i, j in np.ndindex(shape):
         if max(shape) <= WRITTEN_CELLS and np.isfinite(mean[i, j]):
             ink = "white" if mean[i, j] > 0.6 * top else "#222222"
-            axis.text(j, i + 0.12, _short(float(mean[i, j])), ha="center", va="center", fontsize=6.5, color=ink)
+            axis.text(j, i + 0.12, _short(float(mean[i, j])), ha="center", va="center", fontsize=size, color=ink)
             if np.isfinite(half_width[i, j]):
-                axis.text(j, i - 0.24, f"±{_short(float(half_width[i, j]))}", ha="center", va="center", fontsize=4.8,
-                          color=ink)
+                axis.text(j, i - 0.24, f"±{_short(float(half_width[i, j]))}", ha="center", va="center",
+                          fontsize=0.75 * size, color=ink)
         if panel["trouble"][i][j]:
             axis.plot(j + 0.36, i + 0.34, marker="x", color="#3a7ca5", markersize=4, markeredgewidth=1.2)
     return image
