@@ -162,18 +162,18 @@ class Stored(TrialTable):
 
     def sound(self) -> pl.DataFrame:
         """As in `TrialTable`; refused if trials were selected by outcome, which would bias what is made of them."""
-        self._require_all_seeds("sound")
+        self._require_all_seeds("a plot", "choose by settings only")
         return super().sound()
 
     def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
         """As in `TrialTable`; refused if trials were selected by outcome, which would bias the means."""
-        self._require_all_seeds("over_seeds")
+        self._require_all_seeds("over_seeds", "give that condition to over_seeds")
         return super().over_seeds(where)
 
-    def _require_all_seeds(self, name: str) -> None:
+    def _require_all_seeds(self, name: str, advice: str) -> None:
         if self.chosen_by:
             raise SpecError(f"{name} must average all seeds, got trials chosen by {', '.join(self.chosen_by)!r}; "
-                            "give that condition to over_seeds")
+                            f"{advice}")
 
 
 def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False) -> Stored:
