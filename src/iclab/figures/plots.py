@@ -177,7 +177,8 @@ def _draw_panel(axis: Any, panel: Mapping[str, Any], colours: Mapping[str, str],
     if any(curve["vote"] is not None for curve in panel["curves"]):
         axis.plot([], [], color="#777777", label="ideal vote", **VOTE)
     for text, at in panel["marks"]:
-        axis.axvline(at, color="#222222", linestyle=dashes[text], linewidth=1.0, label=label(text))
+        if at is not None:  # there is a point at which something changes
+            axis.axvline(at, color="#222222", linestyle=dashes[text], linewidth=1.0, label=label(text))
 
 
 def _at_least(least: float | None, values: Sequence[float | None]) -> Float[np.ndarray, " points"]:
