@@ -166,12 +166,15 @@ def test_a_training_is_followed_and_logged(monkeypatch, tmp_path, capsys):
         assert logged == pytest.approx(sorted(trained.loss[-1] for trained in models), rel=1e-6)
 
 
-def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():
+def test_the_sweep_files_are_a_phase_diagram_of_a_thousand_trainings_and_a_line_plot():
     from iclab import read_sweep
 
     sweep, plot = read_sweep(ROOT / "examples" / "04_phase_diagram.toml")
     assert len(sweep.trials()) == 1000
     assert (plot.x, plot.y) == ("prompts.outlier_fraction", "prompts.outlier_scale")
+    sweep, lines = read_sweep(ROOT / "examples" / "21_lines.toml")
+    assert len(sweep.trials()) == 200
+    assert (lines.x, lines.y, lines.by) == ("test.outlier_fraction", "error", "prompts.outlier_fraction")
 
 
 def test_the_readmes_program_runs(capsys):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from iclab.core.errors import CheckpointError, IclabError, SpecError
     from iclab.core.spec import number, part, replace, require_range, spec
+    from iclab.figures.lines import line_plot
     from iclab.figures.phase import phase_diagram
     from iclab.hub import pull, push
     from iclab.models import (
@@ -64,6 +65,7 @@ _HOME = {
     "iclab.papers.reproducing": ("reproduce",),
     "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
     "iclab.prompts.tables": ("from_csv",),
+    "iclab.figures.lines": ("line_plot",),
     "iclab.figures.phase": ("phase_diagram",),
     "iclab.report.playground.own": ("playground",),
     "iclab.sweeps.results": ("stored_results",),
@@ -115,6 +117,7 @@ __all__ = [
     "from_labelled",
     "gate_profile",
     "information_floor",
+    "line_plot",
     "load_checkpoint",
     "measure_error",
     "model_errors",

@@ -29,6 +29,13 @@ x = "prompts.outlier_fraction"
 y = "prompts.outlier_scale"
 theory = "mamba"
 """
+LINES = """
+[plot]
+kind = "lines"
+x = "prompts.outlier_fraction"
+by = "prompts.outlier_scale"
+log_y = true
+"""
 
 
 @pytest.fixture
@@ -52,6 +59,11 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     assert len(pl.read_csv(folder / "trials.csv")) == 8
     assert main(["sweep", str(file), "--out", out, "--store", store, "--dry-run"]) == 0
     assert "8 trials, all finished" in capsys.readouterr().out
+    file.write_text(FILE.partition("[plot]")[0] + LINES)
+    assert main(["sweep", str(file), "--out", out, "--store", store, "--formats", "pdf"]) == 0
+    assert {path.name for path in folder.glob("lines*")} == {"lines.svg", "lines.csv", "lines.pdf"}
+    assert "tiny,outlier scale (training) 3,0.4," in (folder / "lines.csv").read_text()
+    capsys.readouterr()
 
     assert main(["results", store, "--where", "prompts.outlier_scale>1", "--limit", "2"]) == 0
     printed = capsys.readouterr().out
@@ -115,6 +127,7 @@ def test_failures_are_reported_even_if_the_plot_cannot_be_drawn(file, tmp_path, 
     (["--engine", "slurm"], "engine must be one of local, ray, got 'slurm'"),
     (["--address", "x:1"], "address must be given with --engine ray"),
     (["--memory", "lots"], "memory must be a size such as 512MiB or 2GiB, got 'lots'"),
+    (["--formats", "pdf,gif"], "formats must be some of svg, pdf, png, csv, got 'gif'"),
     (["--workers", "0"], "workers must be in [1, 4096], got 0"),
     (["--store", "nowhere://x"], "store must be a folder or fsspec URL that can be written"),
     (["--store", "/proc/none"], "store must be a folder or fsspec URL that can be written"),

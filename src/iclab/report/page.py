@@ -10,21 +10,21 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from html import unescape
 from importlib import metadata, resources
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from iclab.figures.plots import Plot
+from iclab.core.formulas import spelled
+from iclab.figures.recipes import Plot
 from iclab.lab.claims import KINDS, short
 from iclab.lab.outcomes import Finished
 from iclab.notation import NOTATION
 from iclab.papers.readings import READINGS
 from iclab.papers.references import OURS, SOURCES, Paper
 from iclab.report import growth, opening, summary
-from iclab.report.mathml import spelled, svg_text, typeset
+from iclab.report.mathml import typeset
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
@@ -111,10 +111,8 @@ def number(value: float) -> str:
 
 
 def inline_svg(plot: Plot) -> Markup:
-    """A plot for the page: its ids unique there, its labels typeset, without Matplotlib's metadata."""
-    svg = re.sub(r"<metadata>.*?</metadata>", "", own_ids(plot.svg, plot.name), flags=re.DOTALL)
-    return Markup(re.sub(r"(<text\b[^>]*>)([^<]*)(</text>)",
-                         lambda match: f"{match[1]}{svg_text(unescape(match[2]))}{match[3]}", svg))
+    """A plot for the page: its ids unique there, without Matplotlib's metadata."""
+    return Markup(re.sub(r"<metadata>.*?</metadata>", "", own_ids(plot.svg, plot.name), flags=re.DOTALL))
 
 
 def own_ids(svg: str, name: str) -> str:

@@ -234,7 +234,7 @@ class Along:
         """The numbers, with the fit."""
         return Panel(title, list(self.values), [Curve("measured", self.raised)],
                      lines=[("fit", self.fit.at(self.values))] if np.isfinite(self.fit.constant) else [],
-                     x_label=self.axis)
+                     x_label=self.axis, y_label=self.what)
 
 
 Numbers = dict[str, Along]
