@@ -18,6 +18,9 @@ from iclab.models import (
     ChainEmbedding,
     GatedAttention,
     LabelEmbedding,
+    Mamba2Block,
+    MambaBlock,
+    SoftmaxAttention,
     SoftmaxMLP,
     VectorEmbedding,
 )
@@ -29,8 +32,8 @@ SOURCE = Path(iclab.__file__).parent
 ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "torch", "probes", "conformance", "theory",
          "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli", "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
-SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
-         VectorEmbedding, ChainEmbedding, Training, Run]
+SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, MambaBlock, Mamba2Block,
+         SoftmaxAttention, ChainAttention, LabelEmbedding, VectorEmbedding, ChainEmbedding, Training, Run]
 
 
 def room(path):

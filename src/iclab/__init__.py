@@ -15,6 +15,9 @@ if TYPE_CHECKING:
         ChainEmbedding,
         GatedAttention,
         LabelEmbedding,
+        Mamba2Block,
+        MambaBlock,
+        SoftmaxAttention,
         SoftmaxMLP,
         VectorEmbedding,
     )
@@ -46,8 +49,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "iclab.core.errors": ("CheckpointError", "IclabError", "SpecError"),
-    "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "SoftmaxMLP",
-                     "VectorEmbedding"),
+    "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "Mamba2Block",
+                     "MambaBlock", "SoftmaxAttention", "SoftmaxMLP", "VectorEmbedding"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
     "iclab.probes.baselines": ("baselines", "classifier_predictor"),
@@ -81,8 +84,11 @@ __all__ = [
     "GatedAttention",
     "IclabError",
     "LabelEmbedding",
+    "Mamba2Block",
+    "MambaBlock",
     "Prompt",
     "Run",
+    "SoftmaxAttention",
     "SoftmaxMLP",
     "SpecError",
     "Store",
