@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from iclab.probes.attack_search import Attack, Budget, attack_error, worst_attack
     from iclab.probes.baselines import baselines, classifier_predictor
     from iclab.probes.chains import chain_errors
+    from iclab.probes.influence import label_weights
     from iclab.probes.pruning import neuron_norms, prune
     from iclab.probes.reasoning import reason
     from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
@@ -57,6 +58,7 @@ _HOME = {
     "iclab.probes.pruning": ("neuron_norms", "prune"),
     "iclab.probes.attack_search": ("Attack", "Budget", "attack_error", "worst_attack"),
     "iclab.probes.chains": ("chain_errors",),
+    "iclab.probes.influence": ("label_weights",),
     "iclab.probes.reasoning": ("reason",),
     "iclab.papers.cot.compare": ("compare_reasoning",),
     "iclab.papers.reproducing": ("reproduce",),
@@ -106,6 +108,7 @@ __all__ = [
     "from_labelled",
     "gate_profile",
     "information_floor",
+    "label_weights",
     "load_checkpoint",
     "measure_error",
     "model_errors",

@@ -28,8 +28,11 @@ class LabelWeights(NamedTuple):
 
     @property
     def share(self) -> Float[np.ndarray, "*models"]:
-        """What a poisoned example weighs, divided by what a clean one does; means over all distances."""
-        return np.nanmean(self.poisoned, axis=-1) / np.nanmean(self.clean, axis=-1)
+        """What a poisoned example weighs, divided by what a clean one does; means over all distances. NaN without
+        poisoned examples."""
+        poisoned, clean = (np.where(np.isfinite(kind), kind, 0.0).sum(axis=-1)
+                           / np.maximum(np.isfinite(kind).sum(axis=-1), 1) for kind in (self.poisoned, self.clean))
+        return np.where(np.isfinite(self.poisoned).any(axis=-1), poisoned, np.nan) / clean
 
 
 def label_weights(trained: Trained, prompts: Family, *, count: int = 1000, seed: int = 0) -> LabelWeights:
