@@ -12,8 +12,9 @@ one (the ratio of `mamba.gate`), in each block and in softmax attention; ours, o
 poisoned tokens, mean over channels, are at most a quarter of those at clean ones. (iii) At fraction 0.3 with outliers
 as large as in training: the weights of clean examples fall by at least 5 % per position (the ratio of `mamba.gate`);
 errors are larger with the poisoned examples next to the query than far from it (`mamba.position`).
-At the tiny scale the Mamba-2 block stands for all models.
-Cost: 24 trainings of 800 steps, half of the time Mamba's, 0.5 million test prompts; the models of figure 2.
+Not judged: the product of B and C at poisoned examples (added after a look at a quick run, in which Mamba's steps did
+not tell). At the tiny scale the Mamba-2 block stands for all models.
+Cost: 24 trainings of 800 steps, half of the time Mamba's, and the models of figure 2; 80 s of processor time.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class Inside:
     """(seeds, tests, examples), nearest first."""
     steps: Float[np.ndarray, "seeds tests 2"]
     """Mean Delta of clean and of poisoned examples; 0 of models without steps."""
+    matches: Float[np.ndarray, "seeds tests 2"]
+    """Mean |C_query . B_i| of both, of those with the query's pattern."""
     prompts: int
 
     @property
@@ -90,6 +93,11 @@ class Inside:
         return Mean(self.steps[:, AT, 1] / self.steps[:, AT, 0], (0.0, np.inf))
 
     @property
+    def match(self) -> Mean:
+        """The product of B and C at poisoned examples, relative to clean ones."""
+        return Mean(self.matches[:, AT, 1] / self.matches[:, AT, 0], (0.0, np.inf))
+
+    @property
     def decay(self) -> Mean:
         """The weight of a clean example relative to that of the next nearer one, by a geometric law."""
         return Mean([fit_decay(row).ratio for row in self.weights.clean[:, PLACED + PLACEMENTS.index("random")]])
@@ -105,26 +113,30 @@ Measured = Mapping[str, Inside]
 """By model."""
 
 
-def looked_at(model: Any, params: Any, batch: Prompt) -> Float[Array, "7 examples"]:
-    """Error; label slopes of clean and of poisoned examples, and their number; mean steps of both: a row each."""
+def looked_at(model: Any, params: Any, batch: Prompt) -> Float[Array, "9 examples"]:
+    """Label slopes of clean and of poisoned examples, and their number; error; mean steps, and sizes of scores, of
+    both: a row each."""
     outputs, slope, seen = slopes(model, params, batch)
-    error = jnp.where(outputs * batch.label > 0, 0.0, 1.0).mean()
-    steps = seen.steps[:, 0, :-1] if isinstance(seen, ShowsSteps) else jnp.zeros_like(slope[:, :-1])
-    poisoned = batch.truth.outlier[:, :-1]
-    means = [(steps * kind).sum() / jnp.maximum(kind.sum(), 1) for kind in (~poisoned, poisoned)]
-    sums = summed_slopes(slope, batch)
-    return jnp.concatenate([sums, jnp.broadcast_to(jnp.stack([error, *means])[:, None], (3, sums.shape[1]))])
+    sums, error = summed_slopes(slope, batch), jnp.where(outputs * batch.label > 0, 0.0, 1.0).mean()
+    examples = slice(-1)
+    poisoned, pattern = batch.truth.outlier[:, examples], batch.truth.pattern
+    same = pattern[:, examples] == pattern[:, -1:]
+    steps, sizes = ((seen.steps[:, 0, examples], jnp.abs(seen.scores[:, 0, examples])) if isinstance(seen, ShowsSteps)
+                    else (jnp.zeros(poisoned.shape),) * 2)
+    means = [(values * kind).sum() / jnp.maximum(kind.sum(), 1) for values, kind in (
+        (steps, ~poisoned), (steps, poisoned), (sizes, same & ~poisoned), (sizes, same & poisoned))]
+    return jnp.concatenate([sums, jnp.broadcast_to(jnp.stack([error, *means])[:, None], (5, sums.shape[1]))])
 
 
-def measure(models: Sequence[Trained], prompts: int) -> Float[np.ndarray, "seeds tests 7 examples"]:
+def measure(models: Sequence[Trained], prompts: int) -> Float[np.ndarray, "seeds tests 9 examples"]:
     """What `looked_at` finds in every test."""
     return averages(looked_at, models, TESTS, prompts, [trained.run.init_seed for trained in models])
 
 
-def inside(found: Float[np.ndarray, "seeds tests 7 examples"], prompts: int) -> Inside:
+def inside(found: Float[np.ndarray, "seeds tests 9 examples"], prompts: int) -> Inside:
     """The same, in words."""
-    error, clean, poisoned = np.moveaxis(found[:, :, 4:, 0], 2, 0)
-    return Inside(error, weights_of(found[:, :, :4]), np.stack([clean, poisoned], axis=-1), prompts)
+    means = found[:, :, 4:, 0]
+    return Inside(means[..., 0], weights_of(found[:, :, :4]), means[..., 1:3], means[..., 3:], prompts)
 
 
 def a_run(name: str, steps: int) -> Run:
@@ -197,10 +209,16 @@ def figures(measured: Measured) -> list[Plot]:
 
 def row(name: str, of: Inside) -> tuple[str, ...]:
     """A model's line in the table."""
-    numbers = [of.error, Rate(of.errors[:, SAME_SCALE], of.prompts), of.weight, *([of.step] if name in BLOCKS else []),
-               of.decay, *(Rate(of.errors[:, PLACED + i], of.prompts) for i in range(len(PLACEMENTS)))]
-    texts = [f"{i.mean:.3f} [{i.low:.3f}, {i.high:.3f}]" for i in map(shown, numbers)]
-    return (NAMES[name], *texts[:3], *(texts[3:4] if name in BLOCKS else ["none"]), *texts[-4:])
+    numbers = [of.error, Rate(of.errors[:, SAME_SCALE], of.prompts), of.weight,
+               *([of.step, of.match] if name in BLOCKS else [None, None]), of.decay,
+               *(Rate(of.errors[:, PLACED + i], of.prompts) for i in range(len(PLACEMENTS)))]
+    return (NAMES[name], *("none" if number is None else in_brackets(number) for number in numbers))
+
+
+def in_brackets(estimate: Estimate) -> str:
+    """A number with its interval."""
+    interval = shown(estimate)
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def run(lab: Lab) -> Findings:
@@ -212,7 +230,8 @@ def run(lab: Lab) -> Findings:
     models |= {name: one_layer_models(lab, name)[:size.seeds] for name in size.simple}
     measured = {name: inside(lab.remember(measure, of, size.prompts), size.prompts) for name, of in models.items()}
     told = [f"{NAMES[name]} {of.error.value:.3f} (a poisoned example weighs {of.weight.value:.2f} of a clean one"
-            + (f", its step is {of.step.value:.2f} of theirs" if name in BLOCKS else "") + ")"
+            + (f", its step is {of.step.value:.2f} and its product B C {of.match.value:.2f} of theirs"
+               if name in BLOCKS else "") + ")"
             for name, of in measured.items()]
     return Findings(
         shown="Released blocks, softmax attention and the simple models of figure 2 under flipped outliers: errors, "
@@ -220,10 +239,10 @@ def run(lab: Lab) -> Findings:
         measured=measured, numbers=f"Errors at outlier fraction {JUDGED:g} under flip: {'; '.join(told)}.",
         plots=figures(measured), tables=[Table(
             "mamba.real", f"Under flip: errors at {JUDGED:g} with outliers three times and once as large as in "
-            "training, and for the former a poisoned example's label weight and step over a clean one's; at "
-            f"{FAINT:g} with outliers as large as in training, what is left of a weight per position, and errors with "
-            "outliers far, anywhere and close",
-            ("model", "error", "same scale", "weight", "step", "decay", *PLACEMENTS),
+            "training, and for the former label weight, step and product B C of a poisoned example over a clean one's; "
+            f"at {FAINT:g} with outliers as large as in training, what is left of a weight per position, and errors "
+            "with outliers far, anywhere and close",
+            ("model", "error", "same scale", "weight", "step", "B C", "decay", *PLACEMENTS),
             [row(name, of) for name, of in measured.items()])],
         specs=[(run, TESTS[AT]) for run in runs.values()])
 
