@@ -43,7 +43,7 @@ from iclab.probes.inside import fit_decay
 from iclab.prompts.prompt import Prompt
 from iclab.training import Run, Trained, Training
 
-MODELS = {"block": MambaBlock(), "block2": Mamba2Block(), "attention": SoftmaxAttention()}
+MODELS: dict[str, Any] = {"block": MambaBlock(), "block2": Mamba2Block(), "attention": SoftmaxAttention()}
 BLOCKS = ("block", "block2")
 SIMPLE = ("mamba", "linear")
 """Models of figure 2, for comparison."""
