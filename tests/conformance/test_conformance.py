@@ -44,9 +44,12 @@ SMALLER = {"gpt2": {"layers": 2, "size": 8}, "mamba_block": {"size": 8, "state":
            "mamba2_block": {"size": 8, "state": 4}, "softmax_attention": {"size": 8}}
 """At its full size GPT-2 would compile for half a minute."""
 MODELS = ["chain_attention", "gated_attention", "softmax_mlp", *SMALLER]
+LIKE_OTHERS = ("mamba2_block", "softmax_attention")
+"""Made of parts that the others have."""
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_OTHERS else name
+                                  for name in MODELS])
 def test_a_registered_model_keeps_the_rules(name, tmp_path):
     model = replace(of_kind("model", name, "model"), **SMALLER.get(name, {}))
     check_model(model, PROMPTS[model.embedding.reads[0]], tmp_path)
