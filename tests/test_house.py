@@ -18,6 +18,9 @@ from iclab.models import (
     ChainEmbedding,
     GatedAttention,
     LabelEmbedding,
+    Mamba2Block,
+    MambaBlock,
+    SoftmaxAttention,
     SoftmaxMLP,
     VectorEmbedding,
 )
@@ -30,8 +33,8 @@ ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "tracki
          "conformance", "theory", "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli",
          "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
-SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
-         VectorEmbedding, ChainEmbedding, Training, Run]
+SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, MambaBlock, Mamba2Block,
+         SoftmaxAttention, ChainAttention, LabelEmbedding, VectorEmbedding, ChainEmbedding, Training, Run]
 
 
 def room(path):

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
         ChainEmbedding,
         GatedAttention,
         LabelEmbedding,
+        Mamba2Block,
+        MambaBlock,
+        SoftmaxAttention,
         SoftmaxMLP,
         VectorEmbedding,
     )
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from iclab.probes.attack_search import Attack, Budget, attack_error, worst_attack
     from iclab.probes.baselines import baselines, classifier_predictor
     from iclab.probes.chains import chain_errors
+    from iclab.probes.influence import label_weights
     from iclab.probes.pruning import neuron_norms, prune
     from iclab.probes.reasoning import reason
     from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
@@ -52,14 +56,15 @@ __version__ = "0.1.0"
 _HOME = {
     "iclab.core.errors": ("CheckpointError", "IclabError", "SpecError"),
     "iclab.hub": ("pull", "push"),
-    "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "SoftmaxMLP",
-                     "VectorEmbedding"),
+    "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "GatedAttention", "LabelEmbedding", "Mamba2Block",
+                     "MambaBlock", "SoftmaxAttention", "SoftmaxMLP", "VectorEmbedding"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
     "iclab.probes.baselines": ("baselines", "classifier_predictor"),
     "iclab.probes.pruning": ("neuron_norms", "prune"),
     "iclab.probes.attack_search": ("Attack", "Budget", "attack_error", "worst_attack"),
     "iclab.probes.chains": ("chain_errors",),
+    "iclab.probes.influence": ("label_weights",),
     "iclab.probes.reasoning": ("reason",),
     "iclab.papers.cot.compare": ("compare_reasoning",),
     "iclab.papers.reproducing": ("reproduce",),
@@ -94,8 +99,11 @@ __all__ = [
     "IclabError",
     "LabelEmbedding",
     "MLflow",
+    "Mamba2Block",
+    "MambaBlock",
     "Prompt",
     "Run",
+    "SoftmaxAttention",
     "SoftmaxMLP",
     "SpecError",
     "Store",
@@ -117,6 +125,7 @@ __all__ = [
     "from_labelled",
     "gate_profile",
     "information_floor",
+    "label_weights",
     "line_plot",
     "load_checkpoint",
     "measure_error",
