@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iclab import Classification, GatedAttention, LabelEmbedding, Run, Training, replace, train_many
@@ -29,7 +29,8 @@ def families(draw):
     coefficients = sorted(draw(st.lists(st.floats(0.3, 2.0), min_size=2, max_size=2)))
     number = st.floats(-1.0, 1.0).filter(lambda x: abs(x) > 0.05)
     rows = st.lists(st.lists(number, min_size=m1, max_size=m1), min_size=3, max_size=3)
-    outliers = st.lists(st.lists(number, min_size=v, max_size=v), min_size=2, max_size=2)
+    own, width = draw(st.sampled_from([("outlier_mixtures", v), ("outlier_vectors", 11)]))
+    outliers = st.lists(st.lists(number, min_size=width, max_size=width), min_size=2, max_size=2)
     return Classification(
         dimension=11, relevant_patterns=m1, irrelevant_patterns=m2, outlier_patterns=v, prompt_length=LENGTH,
         pattern_norm=draw(st.floats(0.5, 3.0)), irrelevant_scale=draw(st.floats(0.0, 2.0)),
@@ -39,7 +40,7 @@ def families(draw):
         label_rule=draw(st.sampled_from(["flip", "target", "random"])),
         placement=draw(st.sampled_from(["random", "far", "close"])),
         tasks=draw(st.sampled_from(["all", "cyclic:1", ((0, 1),)])),
-        pattern_mixtures=draw(rows) if mixed else None, outlier_mixtures=draw(outliers) if mixed else None,
+        pattern_mixtures=draw(rows) if mixed else None, **({own: draw(outliers)} if mixed else {}),
         rotation_seed=draw(st.sampled_from([None, 3])))
 
 
@@ -54,7 +55,14 @@ def columns_of(tokens, prompts, width, batch):
     return columns.reshape(batch, -1, width)
 
 
+OWN = Classification(dimension=11, relevant_patterns=4, irrelevant_patterns=3, outlier_patterns=0, prompt_length=LENGTH,
+                     outlier_fraction=0.5, label_rule="flip", placement="close", rotation_seed=3,
+                     outlier_vectors=np.random.default_rng(0).standard_normal((2, 11)))
+"""Outliers that point anywhere."""
+
+
 @settings(max_examples=12)
+@example(OWN, 0, 16)
 @given(families(), st.integers(0, 2**31), st.sampled_from([7, 16]))
 def test_prompts_are_those_of_the_family(prompts, seed, batch):
     embedding = LabelEmbedding(norm=1.5)
@@ -76,6 +84,7 @@ def one_step(setup, state, columns, label):
 
 
 @settings(max_examples=24)
+@example(OWN, "mamba", "hinge", False, False, 0)
 @given(families(), st.sampled_from(MEMBERS), st.sampled_from(["hinge", "squared", "logistic"]), st.booleans(),
        st.booleans(), st.integers(0, 2**20))
 def test_a_step_is_that_of_the_model(prompts, member, loss, per_channel, normalise, seed):

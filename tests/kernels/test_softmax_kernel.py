@@ -53,7 +53,8 @@ def runs(draw):
     coefficients = sorted(draw(st.lists(st.floats(0.3, 2.0), min_size=2, max_size=2)))
     number = st.floats(-1.0, 1.0).filter(lambda x: abs(x) > 0.05)
     rows = st.lists(st.lists(number, min_size=m1, max_size=m1), min_size=3, max_size=3)
-    outliers = st.lists(st.lists(number, min_size=v, max_size=v), min_size=2, max_size=2)
+    own, width = draw(st.sampled_from([("outlier_mixtures", v), ("outlier_vectors", dimension)]))
+    outliers = st.lists(st.lists(number, min_size=width, max_size=width), min_size=2, max_size=2)
     prompts = Classification(
         dimension=dimension, relevant_patterns=m1, irrelevant_patterns=m2, outlier_patterns=v, prompt_length=5,
         pattern_norm=draw(st.floats(0.5, 2.0)), irrelevant_scale=draw(st.floats(0.0, 2.0)),
@@ -63,7 +64,7 @@ def runs(draw):
         label_rule=draw(st.sampled_from(["flip", "target", "random"])),
         placement=draw(st.sampled_from(["random", "far", "close"])),
         tasks=draw(st.sampled_from(["all", "cyclic:1", ((0, 1),)])),
-        pattern_mixtures=draw(rows) if mixed else None, outlier_mixtures=draw(outliers) if mixed else None,
+        pattern_mixtures=draw(rows) if mixed else None, **({own: draw(outliers)} if mixed else {}),
         rotation_seed=draw(st.sampled_from([None, 3])))
     model = SoftmaxMLP(neurons=neurons, attention_size=size, init_scale=draw(st.floats(0.1, 0.5)),
                        embedding=LabelEmbedding(size=labels, norm=draw(st.floats(0.5, 2.0))))

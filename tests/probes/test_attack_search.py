@@ -25,10 +25,11 @@ def test_a_reversed_outlier_opens_the_gate(trained_mamba, trained_linear):
 
 def test_the_error_is_that_of_the_same_attack_written_as_prompts(trained_mamba):
     worst = worst_attack(trained_mamba[0], TEST, Budget(6.0, 2.0), **EFFORT)
-    row = tuple(float(c) for c in TEST.outliers() @ worst.vector)
-    spec = replace(TEST, outlier_mixtures=(row,) * 3, outlier_scale=worst.norm, label_rule=worst.rule,
-                   placement=worst.placement)
+    spec = worst.on(TEST)
     assert worst.error == pytest.approx(measure_error(trained_mamba[0], spec, count=4000).error, abs=0.04)
+    row = tuple(float(c) for c in TEST.outliers() @ worst.vector)
+    mixed = replace(spec, outlier_vectors=None, outlier_mixtures=(row,), outlier_scale=worst.norm)
+    np.testing.assert_allclose(spec.sample(0, 20).x, mixed.sample(0, 20).x, atol=1e-4)
     assert attack_error(trained_mamba[0], replace(TEST, outlier_fraction=0.02), worst, count=2000) < worst.error
 
 

@@ -25,7 +25,8 @@ PROMPTS = Classification(dimension=9, relevant_patterns=3, irrelevant_patterns=3
                          outlier_fraction=0.4)
 TESTS = [replace(PROMPTS, label_rule="flip", prompt_length=length, **changes)
          for length, changes in ((6, {}), (9, MIXED), (9, {"rotation_seed": 1, "placement": "close"}),
-                                 (6, {"outlier_scale": 0.0, "decisive_fraction": 0.7}))]
+                                 (6, {"outlier_scale": 0.0, "decisive_fraction": 0.7}),
+                                 (6, {"outlier_vectors": (np.linspace(-1.0, 2.0, 9),), "rotation_seed": 1}))]
 AT_RANDOM = [test for test in TESTS if test.placement == "random"]
 SEEDS = [0, 1, 0, 1]
 

@@ -125,6 +125,24 @@ def test_unseen_outliers_are_unit_mixtures():
     np.testing.assert_allclose(carried, 3.0 * rows[prompts.truth.direction[prompts.truth.outlier]], rtol=1e-4)
 
 
+@pytest.mark.parametrize("changes", [{}, {"rotation_seed": 1}, {"noise_norm": 0.5}])
+def test_outliers_of_ones_own_are_added_as_they_are(changes):
+    clean = replace(BASE, outlier_scale=0.0, **changes)
+    vectors = np.random.default_rng(0).standard_normal((2, 30))
+    own, plain = draw(replace(clean, outlier_scale=1.5, outlier_vectors=vectors)), draw(clean)
+    carried = own.truth.outlier[..., None] * 1.5 * vectors[own.truth.direction]
+    np.testing.assert_allclose(own.x - plain.x, carried, atol=1e-5)
+    assert set(np.unique(own.truth.direction)) == {0, 1}
+    for mine, theirs in ((own.y, plain.y), (own.truth.outlier, plain.truth.outlier)):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_outliers_of_ones_own_need_no_other():
+    spec = Classification(outlier_patterns=0, outlier_fraction=0.5, outlier_vectors=np.ones((1, 30)))
+    assert draw(spec).truth.outlier.any()
+    assert hash(spec) == hash(replace(spec, outlier_vectors=[[1] * 30]))
+
+
 def test_out_of_domain_patterns_are_the_given_rows():
     rows = ((0.3, -0.3, 0, 0, 0.64, 0.64), (0.7, 0.7, 0, 0, 0, 0), (0, 0, 0.7, 0.7, 0, 0))
     spec = replace(BASE, pattern_mixtures=rows, outlier_fraction=0.0)
@@ -164,6 +182,11 @@ def test_a_users_basis_is_used():
     ({"tasks": ((0, 0),)}, "tasks must be"),
     ({"outlier_mixtures": ((1.0, 2.0),)}, "outlier_mixtures must be rows of 3 coefficients"),
     ({"outlier_patterns": 0}, "outlier_fraction must be 0 when outlier_patterns is 0"),
+    ({"outlier_vectors": ((1.0, 2.0),)}, "outlier_vectors must be rows of dimension = 30 numbers, got '1 rows of [2]"),
+    ({"outlier_vectors": ()}, "outlier_vectors must be rows of dimension = 30 numbers, got '0 rows"),
+    ({"outlier_vectors": np.full((1, 30), np.inf)}, "outlier_vectors must be finite"),
+    ({"outlier_vectors": np.ones((1, 30)), "outlier_mixtures": np.ones((1, 3))},
+     "outlier_vectors must be None when outlier_mixtures is given"),
     ({"prompt_length": 0}, "prompt_length must be a whole number >= 1, got 0"),
     ({"prompt_length": 2.5}, "prompt_length must be a whole number >= 1, got 2.5"),
     ({"basis": ((1.0, 0.0), (0.0, 1.0))}, "basis must have shape (30, 30)"),

@@ -12,8 +12,9 @@ import numpy as np
 import optax
 import pytest
 
-from iclab import IclabError, replace
+from iclab import Classification, GatedAttention, IclabError, LabelEmbedding, Run, Training, replace
 from iclab.commands.programs import remove_damaged
+from iclab.core.identity import canonical, from_json, to_json
 from iclab.sweeps.storage import Files
 from iclab.sweeps.store import Store, check_writable, run_id
 
@@ -31,6 +32,14 @@ def test_a_run_is_named_by_its_spec_alone(tiny_run):
     assert len({run_id(run) for run in [tiny_run, *changed]}) == 4
     as_whole = replace(tiny_run, prompts=replace(tiny_run.prompts, pattern_norm=3))
     assert run_id(as_whole) == run_id(tiny_run)
+
+
+def test_a_field_that_came_later_counts_where_it_is_used(tiny_run):
+    assert "outlier_vectors" not in canonical(tiny_run)
+    own = replace(tiny_run, prompts=replace(tiny_run.prompts, outlier_vectors=np.ones((1, 9))))
+    assert "outlier_vectors" in canonical(own)
+    assert from_json(to_json(own), {kind.__name__: kind for kind in (
+        Run, Training, GatedAttention, LabelEmbedding, Classification)}) == own
 
 
 def test_a_run_is_named_by_what_its_functions_hold_and_its_precision(tiny_run):

@@ -18,6 +18,7 @@ from iclab.papers.selectors import settings as selectors
 from iclab.prompts.transitions import same_steps
 from iclab.theory import Condition, Constant, read_constants, shipped_constants
 from iclab.theory.all import LAWS
+from iclab.theory.mamba import promise
 from iclab.theory.statements import by_law
 
 MAMBA = mamba.one_layer_run("mamba", 10_000)
@@ -104,6 +105,26 @@ def test_a_test_of_other_patterns_is_not_covered():
     few = replace(COT, training=replace(COT.training, steps=1))
     for statement in theory_of(few, cot.default_test(prompt_length=20)):
         assert statement.place == "Condition 1" or statement.verdict == "not covered"
+
+
+def test_outliers_of_ones_own_are_covered_as_far_as_they_are_made_of_the_training_ones():
+    v = MAMBA.prompts.outliers()
+    mixed = mamba.attacked_prompts("flip", 0.4)
+    rows = np.asarray(mixed.outlier_mixtures)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    same = replace(mixed, outlier_mixtures=None, outlier_vectors=6.0 * unit @ v, outlier_scale=1.0)
+    for (a, b) in zip(theory_of(MAMBA, mixed), theory_of(MAMBA, same), strict=True):
+        assert [(p.name, p.met) for p in a.premises] == [(p.name, p.met) for p in b.premises]
+    assert promise(MAMBA, same) == pytest.approx(promise(MAMBA, mixed))
+    small = theory_of(MAMBA, replace(same, outlier_vectors=((*v[0],), (*(1.9 * v[1]),))))
+    assert premise(small, "Theorem 2", "Theorem 2 (b)").actual == "1"
+    astray = replace(same, outlier_vectors=6.0 * np.eye(30)[-1:])
+    for where, start in (("Theorem 2", "Theorem 2 (a): test outliers are comb"), ("Theorem 4", "Theorem 4 (a)")):
+        assert premise(theory_of(MAMBA, astray), where, start).met is False
+    assert np.isnan(promise(MAMBA, astray))
+    own = replace(MAMBA, prompts=replace(MAMBA.prompts, outlier_vectors=v))
+    assert premise(theory_of(own, mixed), "Theorem 1", "Definition 1: training outliers").met is False
+    assert np.isnan(promise(own, mixed))
 
 
 def test_without_outliers_their_premises_are_met():

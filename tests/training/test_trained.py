@@ -7,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 
-from iclab import Sweep, replace, train, train_many
+from iclab import Sweep, from_labelled, replace, train, train_many
 from iclab.models import SoftmaxMLP
 from iclab.training import Trained
 from iclab.training.sgd import begin
@@ -35,6 +35,15 @@ def test_a_loss_that_never_moved_is_stuck(tiny_run):
     assert train(blind).status == expected
     assert train(with_training(blind, record_every=30)).status == expected
     assert train(blind).state == "stuck"
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_inputs_of_the_wrong_size_are_named_where_they_may_have_any(tiny_run, scale):
+    inputs = np.random.default_rng(0).standard_normal((20, 9))
+    run = replace(tiny_run, prompts=from_labelled(scale * inputs, np.arange(20) % 2, prompt_length=6))
+    assert train(run).status.endswith(", or scale the inputs (standardize=True of from_csv and from_labelled)")
+    scaled = from_labelled(scale * inputs, np.arange(20) % 2, prompt_length=6, standardize=True)
+    assert train(replace(run, prompts=scaled)).state == "trained"
 
 
 def test_a_dead_network_is_stuck(tiny_run):

@@ -36,10 +36,14 @@ def array(*, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"varies": True})
 
 
-def rows(*, default: Any = None, varies: bool = True) -> Any:
-    """A field of rows of numbers; lists and arrays become tuples. Programs read a matrix."""
+def rows(*, default: Any = None, varies: bool = True, later: bool = False) -> Any:
+    """A field of rows of numbers; lists and arrays become tuples. Programs read a matrix.
+
+    `later`: the field came when results of its spec had been stored. While it has its default, it is no part of the
+    spec's identity, so that those results are found again.
+    """
     encode = {"encode": _matrix} if varies else {}
-    return dataclasses.field(default=default, metadata={"varies": varies, "rows": True, **encode})
+    return dataclasses.field(default=default, metadata={"varies": varies, "rows": True, "later": later, **encode})
 
 
 def encoded(encode: Callable[[Any, Any], Any], *, default: Any) -> Any:

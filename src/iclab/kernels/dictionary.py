@@ -1,7 +1,8 @@
 """Packs of models whose tokens are sparse in a dictionary: coordinates, weights in them and back, and what to draw.
 
 The axes are orthonormal rows that span all tokens; rows of the dictionary are the axes themselves, or mixtures of them
-where prompts mix patterns or outliers. Weights are trained in the coordinates of the axes, where rotations and unused
+where prompts mix patterns or outliers. Outliers of one's own may point anywhere: all axes of the inputs are then among
+the axes here. Weights are trained in the coordinates of the axes, where rotations and unused
 dimensions do not appear: only the part of a weight along the axes meets a token and changes.
 """
 
@@ -31,27 +32,36 @@ class Dictionary(NamedTuple):
 def axes_of(prompts: Any, width: int) -> Float[np.ndarray, "axes width"]:
     """Orthonormal rows that span all tokens: the directions of the patterns, and the label's coordinate."""
     used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
-    basis = pattern_basis(prompts.dimension, prompts.rotation_seed, prompts.basis)
+    if prompts.outlier_vectors is not None:
+        used = prompts.dimension
     axes = np.zeros((used + 1, width))
-    axes[:used, :prompts.dimension] = (np.eye(prompts.dimension) if basis is None else basis)[:used]
+    axes[:used, :prompts.dimension] = _directions(prompts)[:used]
     axes[used, prompts.dimension] = 1.0
     return axes
 
 
+def _directions(prompts: Any) -> Float[np.ndarray, "dimension dimension"]:
+    """Orthonormal rows that span all inputs, patterns first."""
+    basis = pattern_basis(prompts.dimension, prompts.rotation_seed, prompts.basis)
+    return np.eye(prompts.dimension) if basis is None else basis
+
+
 def dictionary_of(prompts: Any) -> Float[np.ndarray, "entries axes"] | None:
     """Rows of the dictionary over the axes; None where the dictionary is the axes themselves."""
-    if prompts.pattern_mixtures is None and prompts.outlier_mixtures is None:
+    if prompts.pattern_mixtures is None and prompts.outlier_mixtures is None and prompts.outlier_vectors is None:
         return None
     m1, m2, v = prompts.relevant_patterns, prompts.irrelevant_patterns, prompts.outlier_patterns
     relevant = np.eye(m1) if prompts.pattern_mixtures is None else np.asarray(prompts.pattern_mixtures, float)
-    outlier = np.eye(v)
+    outlier, first = np.eye(v), m1 + m2
     if prompts.outlier_mixtures is not None:
         outlier = np.asarray(prompts.outlier_mixtures, float)
         outlier = outlier / np.linalg.norm(outlier, axis=1, keepdims=True)
-    rows = np.zeros((len(relevant) + m2 + len(outlier) + 1, m1 + m2 + v + 1))
+    elif prompts.outlier_vectors is not None:
+        outlier, first = np.asarray(prompts.outlier_vectors, float) @ _directions(prompts).T, 0
+    rows = np.zeros((len(relevant) + m2 + len(outlier) + 1, first + outlier.shape[1] + 1))
     rows[:len(relevant), :m1] = relevant
     rows[len(relevant):len(relevant) + m2, m1:m1 + m2] = np.eye(m2)
-    rows[len(relevant) + m2:-1, m1 + m2:-1] = outlier
+    rows[len(relevant) + m2:-1, first:-1] = outlier
     rows[-1, -1] = 1.0
     return rows
 

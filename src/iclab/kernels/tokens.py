@@ -107,16 +107,11 @@ def along(tokens, c, table, two, D):
 def draw_of(prompts: Any, norm: float, real: Any) -> Draw:
     """The draw of a `Classification` whose labels +1 have the coefficient `norm`."""
     cells = np.ascontiguousarray(tasks_code(prompts, prompts.tasks))
-    return Draw(prompts.task_patterns, prompts.irrelevant_patterns, direction_count(prompts),
+    return Draw(prompts.task_patterns, prompts.irrelevant_patterns, prompts.directions,
                 real(prompts.outlier_fraction), real(prompts.decisive_fraction), real(prompts.irrelevant_scale),
                 real(prompts.pattern_norm), real(prompts.outlier_scale), real(prompts.coefficient_low),
                 real(prompts.coefficient_high), list(LABEL_RULES).index(prompts.label_rule),
                 PLACEMENTS.index(prompts.placement), real(norm), cells, int((cells[:, 4] > 0).sum()))
-
-
-def direction_count(prompts: Any) -> int:
-    """Outlier directions that tokens may carry."""
-    return prompts.outlier_patterns if prompts.outlier_mixtures is None else len(prompts.outlier_mixtures)
 
 
 @kernel

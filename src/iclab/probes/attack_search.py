@@ -58,7 +58,10 @@ class Budget:
 
 
 class Attack(NamedTuple):
-    """An attack and how often the model errs under it."""
+    """An attack and how often the model errs under it.
+
+    `on` and `added_to` make prompts of it, to train on, sweep and measure.
+    """
 
     vector: Float[np.ndarray, " dimension"]
     """u: what every poisoned input carries."""
@@ -73,6 +76,21 @@ class Attack(NamedTuple):
     def norm(self) -> float:
         """|u|."""
         return float(np.linalg.norm(self.vector))
+
+    def on(self, prompts: Classification) -> Classification:
+        """The same prompts under this attack, with as many poisoned examples; `outlier_scale` then weakens it (below
+        1) or strengthens it."""
+        return replace(_carrying(prompts, self.vector[None]), label_rule=self.rule, placement=self.placement)
+
+    def added_to(self, prompts: Classification) -> Classification:
+        """The same prompts, their label rule and placement unchanged, with u as one more of the outliers that poisoned
+        examples carry: what to train on against an attack without unlearning the others."""
+        return _carrying(prompts, np.concatenate([prompts.carried(), self.vector[None]]))
+
+
+def _carrying(prompts: Classification, vectors: Float[np.ndarray, "rows dimension"]) -> Classification:
+    """The same prompts, whose poisoned examples carry one of these vectors."""
+    return replace(prompts, outlier_vectors=vectors, outlier_mixtures=None, outlier_scale=1.0)
 
 
 class _Limits(NamedTuple):

@@ -81,17 +81,20 @@ class ArrayPrompts(Family):
 
 
 def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = None,
-                  perturb: Callable[[np.ndarray], np.ndarray] | None = None, **fields: Any) -> ArrayPrompts:
+                  perturb: Callable[[np.ndarray], np.ndarray] | None = None, standardize: bool = False,
+                  names: Sequence[str] | None = None, **fields: Any) -> ArrayPrompts:
     """Turn a labelled array into prompts.
 
     `inputs` is (rows, dimension), `labels` (rows,); `classes` picks and orders the classes (leave some out and use
-    them in a second instance as unseen tasks); `perturb` maps an array of inputs to their poisoned form. Other
-    keywords are the fields of `ArrayPrompts`.
+    them in a second instance as unseen tasks); `perturb` maps an array of inputs to their poisoned form. `standardize`
+    gives every column mean 0 and standard deviation 1 over all rows, those of other classes too; `perturb` sees the
+    result. `names` are the columns' names, for errors. Other keywords are the fields of `ArrayPrompts`.
     """
     inputs, labels = np.asarray(inputs, dtype=np.float64), np.asarray(labels)
     require(inputs.ndim == 2, "inputs", inputs.shape, "have shape (rows, dimension)")
     require(labels.shape == inputs.shape[:1], "labels", labels.shape, f"have shape ({inputs.shape[0]},)")
     require(bool(np.isfinite(inputs).all()), "inputs", "NaN or infinity", "be finite")
+    inputs = _standardized(inputs, names) if standardize else inputs
     classes = list(np.unique(labels)) if classes is None else list(classes)
     require(len(set(classes)) == len(classes) >= 2, "classes", classes, "name at least two different classes")
     parts = [np.flatnonzero(labels == name) for name in classes]
@@ -110,3 +113,14 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
                            class_sizes=tuple(len(part) for part in parts), **fields)
     prompts.check()
     return prompts
+
+
+def _standardized(inputs: Float[np.ndarray, "rows dimension"], names: Sequence[str] | None
+                  ) -> Float[np.ndarray, "rows dimension"]:
+    """Every column with mean 0 and standard deviation 1."""
+    spread = inputs.std(axis=0)
+    for column in np.flatnonzero(spread <= 1e-12 * np.abs(inputs).max(axis=0)):
+        name = column if names is None else repr(names[int(column)])
+        raise SpecError(f"column {name} must vary to be standardized, got {inputs[0, column]:g} in every row; leave it "
+                        "out")
+    return (inputs - inputs.mean(axis=0)) / spread

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from iclab.core.errors import require
 from iclab.core.spec import encoded, number, require_count, require_range, rows, spec
 from iclab.prompts.attacks import placement_code, rule_code
-from iclab.prompts.patterns import Matrix, check_basis, check_rows, pattern_basis, unit_rows
+from iclab.prompts.patterns import Matrix, check_basis, check_rows, check_vectors, pattern_basis, unit_rows
 from iclab.prompts.prompt import Family, Prompt, Truth
 from iclab.prompts.randomness import (
     Bits,
@@ -62,7 +62,7 @@ class Classification(Family):
     outlier_fraction: float = number(default=0.0)
     """p_a (training) or alpha (test) of the mamba paper: probability that an example is poisoned."""
     outlier_scale: float = number(default=2.0)
-    """kappa_a: size of the outlier added to a poisoned input."""
+    """kappa_a: what the outlier is multiplied by when it is added to a poisoned input."""
     coefficient_low: float = number(default=1.0)
     """Least coefficient lam of the relevant pattern (selectors); 1 elsewhere."""
     coefficient_high: float = number(default=1.0)
@@ -77,6 +77,8 @@ class Classification(Family):
     """all, cyclic:U, unseen:U (tasks outside cyclic:U), or pairs (a, b)."""
     outlier_mixtures: Matrix | None = rows(default=None)
     """Rows of coefficients over v_1..v_V: the outlier directions v' of test prompts, normalised to unit length."""
+    outlier_vectors: Matrix | None = rows(default=None, later=True)
+    """Outliers of your own instead of v_1..v_V: rows of `dimension` numbers, which keep their lengths."""
     pattern_mixtures: Matrix | None = rows(default=None)
     """Rows of coefficients over mu_1..mu_M1: out-of-domain patterns mu'; the task's patterns are then these rows."""
     rotation_seed: int | None = None
@@ -100,9 +102,12 @@ class Classification(Family):
             require_range(self, "noise_norm", 0, np.inf, open_high=True)
         check_rows(self.outlier_mixtures, "outlier_mixtures", self.outlier_patterns)
         check_rows(self.pattern_mixtures, "pattern_mixtures", self.relevant_patterns)
+        check_vectors(self.outlier_vectors, "outlier_vectors", self.dimension)
+        require(self.outlier_vectors is None or self.outlier_mixtures is None, "outlier_vectors",
+                self.outlier_vectors, "be None when outlier_mixtures is given")
         check_basis(self.basis, self.rotation_seed, self.dimension)
-        require(self.outlier_fraction == 0 or self.outlier_patterns > 0, "outlier_fraction", self.outlier_fraction,
-                "be 0 when outlier_patterns is 0")
+        require(self.outlier_fraction == 0 or self.directions > 0, "outlier_fraction", self.outlier_fraction,
+                "be 0 when outlier_patterns is 0 and there are no outlier_vectors")
         check_context(self, self.task_patterns)
 
     @property
@@ -126,31 +131,36 @@ class Classification(Family):
         lam = self.coefficient_low + (self.coefficient_high - self.coefficient_low) * uniform16(high_half(words.fourth))
         kappa = (2.0 * uniform23(words.second) - 1.0) * K
         k = choice(low_half(words.third), max(self.irrelevant_patterns, 1))
-        s = choice(high_half(words.third), max(self._directions, 1))
+        s = choice(high_half(words.third), max(self.directions, 1))
 
         # One-hot comparison: a gather would cost more than the model that reads the prompt.
         relevant = jnp.where(jnp.arange(self.task_patterns) == roles.pattern[:, None], (lam * beta)[:, None], 0.0)
         irrelevant = jnp.where(jnp.arange(self.irrelevant_patterns) == k[:, None], (kappa * beta)[:, None], 0.0)
         carrier = jnp.where(roles.outlier, s, -1)
-        outlier = jnp.where(jnp.arange(self._directions) == carrier[:, None], kappa_a, 0.0)
+        outlier = jnp.where(jnp.arange(self.directions) == carrier[:, None], kappa_a, 0.0)
         if self.pattern_mixtures is not None:
             relevant = relevant @ jnp.asarray(self.pattern_mixtures, float)
         if self.outlier_mixtures is not None:
             outlier = outlier @ unit_rows(self.outlier_mixtures)
+        added, outlier = (None, outlier) if self.outlier_vectors is None else (outlier, outlier[:, :0])
         used = relevant.shape[1] + irrelevant.shape[1] + outlier.shape[1]
         rest = jnp.zeros((roles.pattern.shape[0], self.dimension - used))
         x = jnp.concatenate([relevant, irrelevant, outlier, rest], axis=1)
         basis = pattern_basis(self.dimension, self.rotation_seed, self.basis)
         if basis is not None:
             x = x @ jnp.asarray(basis, x.dtype)
+        if added is not None:
+            x = x + added @ jnp.asarray(self.outlier_vectors, x.dtype)
         if self.noise_norm is not None:
             x = x + self.noise_norm * in_unit_ball(key, *x.shape)
         y = carried_labels(roles, self.label_rule, x)
         return Prompt(x, y, roles.label, Truth(roles.pattern, roles.outlier, roles.clean, roles.task, k, s))
 
     @property
-    def _directions(self) -> int:
-        return self.outlier_patterns if self.outlier_mixtures is None else len(self.outlier_mixtures)
+    def directions(self) -> int:
+        """How many outliers a poisoned input may carry one of: V, or as many as there are rows of one's own."""
+        own = self.outlier_mixtures if self.outlier_vectors is None else self.outlier_vectors
+        return self.outlier_patterns if own is None else len(own)
 
     def patterns(self) -> Float[np.ndarray, "patterns dimension"]:
         """The relevant pattern vectors mu (or mu' out of domain), one per row."""
@@ -164,3 +174,13 @@ class Classification(Family):
         basis = pattern_basis(self.dimension, self.rotation_seed, self.basis)
         first = self.relevant_patterns + self.irrelevant_patterns
         return (np.eye(self.dimension) if basis is None else basis)[first:first + self.outlier_patterns]
+
+    def carried(self) -> Float[np.ndarray, "directions dimension"]:
+        """What a poisoned input carries one of, a vector per row: `outlier_scale` times v, v', or outliers of one's
+        own."""
+        if self.outlier_vectors is not None:
+            return float(self.outlier_scale) * np.asarray(self.outlier_vectors, float)
+        if self.outlier_mixtures is None:
+            return float(self.outlier_scale) * self.outliers()
+        rows = np.asarray(self.outlier_mixtures, float)
+        return float(self.outlier_scale) * rows / np.linalg.norm(rows, axis=1, keepdims=True) @ self.outliers()

@@ -48,6 +48,16 @@ def check_rows(rows: Matrix | None, field: str, columns: int) -> None:
         require(len(rows) >= 2, field, rows, "have at least two rows")
 
 
+def check_vectors(vectors: Matrix | None, field: str, dimension: int) -> None:
+    """Each row must be a vector of the inputs' length."""
+    if vectors is None:
+        return
+    lengths = sorted({len(row) for row in vectors})
+    require(lengths == [dimension], field, f"{len(vectors)} rows of {lengths} numbers",
+            f"be rows of dimension = {dimension} numbers")
+    require(bool(np.isfinite(np.asarray(vectors, float)).all()), field, "NaN or infinity", "be finite")
+
+
 def check_basis(basis: Matrix | None, rotation_seed: int | None, dimension: int) -> None:
     """A user's own basis must be square and orthonormal, and excludes a random rotation."""
     if rotation_seed is not None:

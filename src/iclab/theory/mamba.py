@@ -78,34 +78,53 @@ def promise(run: Any, test: Any) -> float:
     """Positive where premises (a) to (c) of theorem 2 (Mamba) or 4 (linear Transformer) hold for training and test.
 
     The smallest of the coefficient sum (a) and the margins of the outlier scale (b, Mamba only) and fraction (c); NaN
-    for a model that no theorem covers. Premises up to unknown constants are left out.
+    for what no theorem covers: another model, or outliers that are not made of the v. Premises up to unknown constants
+    are left out.
     """
     training, member = run.prompts, getattr(run.model, "member", None)
+    if training.outlier_vectors is not None:
+        return float("nan")
     if member == "linear":
         return min(least_coefficient_sum(test), tolerated_fraction_linear() - test.outlier_fraction)
     if member == "mamba":
-        margin = test.outlier_scale - training.outlier_scale
+        margin = outlier_scales(test)[0] - training.outlier_scale
         return min(least_coefficient_sum(test), margin if margin < 0 else np.inf,  # equal scales are allowed
                    tolerated_fraction_mamba(training, test) - test.outlier_fraction)
     return float("nan")
 
 
 def least_coefficient_sum(test: Any) -> float:
-    """L: the smallest coefficient sum of a test outlier over the training outliers, for directions of unit length."""
-    if test.outlier_patterns == 0:
+    """L: the smallest coefficient sum of a test outlier over the training outliers, for directions of unit length; NaN
+    if one is no combination of them."""
+    if test.outlier_vectors is not None:
+        vectors = np.asarray(test.outlier_vectors)
+        rows = vectors @ test.outliers().T
+        if not np.allclose(rows @ test.outliers(), vectors, atol=1e-3 * np.abs(vectors).max()):
+            return float("nan")
+    elif test.outlier_patterns == 0:
         return 0.0
-    if test.outlier_mixtures is None:
+    elif test.outlier_mixtures is None:
         return 1.0
-    rows = np.asarray(test.outlier_mixtures)
-    return float((rows / np.linalg.norm(rows, axis=1, keepdims=True)).sum(axis=1).min())
+    else:
+        rows = np.asarray(test.outlier_mixtures)
+    return float((rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)).sum(axis=1).min())
+
+
+def outlier_scales(test: Any) -> tuple[float, float]:
+    """The smallest and the largest size of what a poisoned test input carries."""
+    lengths = np.ones(1) if test.outlier_vectors is None else np.linalg.norm(np.asarray(test.outlier_vectors), axis=1)
+    return float(test.outlier_scale * lengths.min()), float(test.outlier_scale * lengths.max())
 
 
 def outlier_sum(place: str, test: Any) -> Condition:
     """Part (a); always met without outliers."""
     name = f"{place}: coefficient sum of the test outlier"
-    if float(test.outlier_fraction) == 0 or test.outlier_patterns == 0:
+    if float(test.outlier_fraction) == 0 or test.directions == 0:
         return Condition(name, "> 0", "no outlier", True, margin=np.inf)
-    return above(name, least_coefficient_sum(test), 0.0)
+    least = least_coefficient_sum(test)
+    if np.isnan(least):
+        return is_so(f"{place}: test outliers are combinations of the training outliers v", False)
+    return above(name, least, 0.0)
 
 
 def upper_length(name: str, length: int, fraction: float, what: str, M1: int, scale: float) -> Condition:
@@ -122,7 +141,7 @@ def theorem2_conditions(training: Any, test: Any) -> list[Condition]:
     """Numerical premises (a) to (c) of theorem 2, without those up to unknown constants."""
     return [
         outlier_sum("Theorem 2 (a)", test),
-        at_least("Theorem 2 (b): outlier scale", float(test.outlier_scale), float(training.outlier_scale),
+        at_least("Theorem 2 (b): outlier scale", outlier_scales(test)[0], float(training.outlier_scale),
                  "that of training"),
         below("Theorem 2 (c): outlier fraction", float(test.outlier_fraction),
               tolerated_fraction_mamba(training, test), "min(1, p_a l_tr / l_ts)"),
@@ -137,7 +156,7 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     eps, p_a, kappa_a, beta = accuracy, float(training.outlier_fraction), float(training.outlier_scale), \
         float(training.pattern_norm)
     M1, V, l_tr = training.relevant_patterns, training.outlier_patterns, training.prompt_length
-    f, scale, least = float(test.outlier_fraction), float(test.outlier_scale), least_coefficient_sum(test)
+    f, scale, least = float(test.outlier_fraction), outlier_scales(test)[1], least_coefficient_sum(test)
     per_clean, log = 1 / (1 - p_a), np.log(1 / eps)
     batch = max(eps**-2, M1 * per_clean) * log
     poisoned = p_a > 0 and V > 0
@@ -148,6 +167,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
     common = (algorithm(run, "hinge"), *plain_patterns(training, "Section 3"),
               is_so("Definition 1: every training example is decisive, labels of poisoned ones are random",
                     float(training.decisive_fraction) == 1.0 and training.label_rule == "random"),
+              *([] if training.outlier_vectors is None else
+                [is_so("Definition 1: training outliers are the orthonormal directions v", False)]),
               is_so("Condition 1: training tasks show every pattern equally often with either label",
                     balanced(training)),
               at_most("Theorems 1, 3: step size eta", eta, 1.0), at_most("Section 2: starting value delta", delta, 0.2))

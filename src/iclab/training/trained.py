@@ -12,6 +12,7 @@ import numpy as np
 from iclab.core.html import chart, table
 from iclab.core.spec import lower
 from iclab.models import forward
+from iclab.prompts.arrays import ArrayPrompts
 from iclab.training.losses import loss_function
 from iclab.training.run import Run
 from iclab.training.sgd import begin
@@ -43,7 +44,7 @@ class Trained:
             bad[-1] = True
         if bad.any():
             step = int(self.steps[np.argmax(bad)])
-            return f"diverged at step {step}; try a smaller learning_rate or a clip_norm"
+            return f"diverged at step {step}; try a smaller learning_rate or a clip_norm{self._or_scale}"
         return self._stuck() or "trained"
 
     @property
@@ -63,14 +64,21 @@ class Trained:
         flat = np.abs(self.loss - last) <= FLAT * last
         outputs_are_zero = abs(last - self._loss_of_zero()) <= FLAT and flat[-2:].all()
         if flat.all() and (len(flat) > 1 or outputs_are_zero):
-            return f"stuck at a loss of {last:.3g}; try a larger learning_rate or init_scale"
+            return f"stuck at a loss of {last:.3g}; try a larger learning_rate or init_scale{self._or_scale}"
         if outputs_are_zero:
             step = int(self.steps[len(flat) - np.argmin(flat[::-1])])
-            return f"stuck at outputs of 0 since step {step}; try a smaller learning_rate or a clip_norm"
+            return (f"stuck at outputs of 0 since step {step}; try a smaller learning_rate or a clip_norm"
+                    f"{self._or_scale}")
         # A run that lowered its loss has moved its weights: no need to draw its starting weights again.
         if last > first / 2 and self._at_starting_weights():
-            return "stuck at its starting weights; try a larger learning_rate"
+            return f"stuck at its starting weights; try a larger learning_rate{self._or_scale}"
         return ""
+
+    @property
+    def _or_scale(self) -> str:
+        """What else to try with data of one's own, whose inputs may have any size."""
+        own = isinstance(self.run.prompts, ArrayPrompts)
+        return ", or scale the inputs (standardize=True of from_csv and from_labelled)" if own else ""
 
     def _loss_of_zero(self) -> float:
         """Loss of an output of 0 where it is the same for all labels, because they are all of length 1; else NaN."""

@@ -1,0 +1,70 @@
+"""Prompts from a user's own table: a CSV file with a column of labels and columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from jaxtyping import Float
+
+from iclab.core.errors import IclabError, did_you_mean, require, shown
+from iclab.core.files import read_file
+from iclab.prompts.arrays import ArrayPrompts, from_labelled
+
+
+def from_csv(path: str | Path, *, label: str, columns: Sequence[str] | None = None, standardize: bool = False,
+             **options: Any) -> ArrayPrompts:
+    """Turn a CSV file with a header into prompts.
+
+    `label` names the column of classes, `columns` those of the inputs, in this order (by default all others).
+    `standardize` and all other keywords are those of `from_labelled`; `perturb` gets the chosen columns. Every value
+    must be there, and those of inputs must be numbers.
+    """
+    table = _read(path)
+    chosen = [name for name in table.columns if name != label] if columns is None else list(columns)
+    for field, names in (("label", [label]), ("columns", chosen)):
+        for name in names:
+            require(name in table.columns, field, name,
+                    f"be in the header of {str(path)!r} ({', '.join(table.columns)})"
+                    f"{did_you_mean(name, table.columns)}")
+    require(len(chosen) > 0, "columns", chosen, "name at least one column")
+    require(len(set(chosen)) == len(chosen), "columns", chosen, "be different")
+    require(label not in chosen, "columns", label, "not name the column of labels")
+    labels = _complete(table[label])
+    return from_labelled(np.stack([_numbers(table[name]) for name in chosen], axis=1), np.array(labels.to_list()),
+                         standardize=standardize, names=chosen, **options)
+
+
+def _read(path: str | Path) -> pl.DataFrame:
+    try:
+        return pl.read_csv(read_file(path, "CSV file"), infer_schema_length=None)
+    except pl.exceptions.PolarsError as error:
+        raise IclabError(f"CSV file {str(path)!r} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _complete(column: pl.Series) -> pl.Series:
+    """The column, which must have a value in every row."""
+    if column.null_count() > 0:
+        raise IclabError(f"column {column.name!r} must have a value in every row, got none in row "
+                         f"{_first(column.is_null()) + 1} of the data; remove such rows, or fill them in")
+    return column
+
+
+def _numbers(column: pl.Series) -> Float[np.ndarray, " rows"]:
+    """The numbers of a column, which must all be there and finite."""
+    column = _complete(column)
+    numbers = column.cast(pl.Float64, strict=False) if column.dtype != pl.Boolean else None
+    good = column.is_null() if numbers is None else numbers.is_finite().fill_null(False)
+    if numbers is None or not good.all():
+        row = _first(~good)
+        raise IclabError(f"column {column.name!r} must hold finite numbers, got {shown(column[row])} in row {row + 1} "
+                         "of the data; choose others with columns, or make numbers of it")
+    return numbers.to_numpy()
+
+
+def _first(marked: pl.Series) -> int:
+    """The first marked row."""
+    return int(marked.arg_true()[0])
