@@ -19,6 +19,7 @@ from iclab.core.errors import require
 from iclab.core.limits import DEEPEST
 from iclab.core.spec import part, require_count, spec
 from iclab.models.embedding import LabelEmbedding
+from iclab.models.sites import site, watched
 
 
 class Affine(NamedTuple):
@@ -65,9 +66,9 @@ def layer_norm(norm: Affine, h: Float[Array, "tokens size"]) -> Float[Array, "to
     return centred / jnp.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5) * norm.W[0] + norm.b
 
 
-def attend(block: Block, h: Float[Array, "tokens size"], heads: int, asked: int
+def attend(block: Block, h: Float[Array, "tokens size"], heads: int, asked: int, number: int = 0
            ) -> tuple[Float[Array, "asked size"], Float[Array, "heads asked tokens"]]:
-    """Causal attention of the last `asked` tokens, and its weights."""
+    """Causal attention of the last `asked` tokens, and its weights; `number` is the layer's."""
     tokens, size = h.shape
     (query_W, rest_W), (query_b, rest_b) = jnp.split(block.qkv.W, [size], 1), jnp.split(block.qkv.b, [size])
     q = (h[-asked:] @ query_W + query_b).reshape(asked, heads, -1)
@@ -75,7 +76,9 @@ def attend(block: Block, h: Float[Array, "tokens size"], heads: int, asked: int
     logits = jnp.einsum("thd,shd->hts", q, k) / jnp.sqrt(float(size // heads))
     causal = jnp.arange(tokens - asked, tokens)[:, None] >= jnp.arange(tokens)
     weights = jax.nn.softmax(jnp.where(causal, logits, -jnp.inf), axis=-1)
-    return jnp.einsum("hts,shd->thd", weights, v).reshape(asked, size) @ block.out.W + block.out.b, weights
+    weights = site("attention", weights, number, ("head", "reader", "token"))
+    written = site("heads", jnp.einsum("hts,shd->thd", weights, v), number, ("reader", "head", "channel"))
+    return written.reshape(asked, size) @ block.out.W + block.out.b, weights
 
 
 @spec(part="model")
@@ -134,18 +137,27 @@ class GPT2:
                ) -> tuple[Float[Array, "asked size"], Float[Array, "layers tokens"], Float[Array, "layers neurons"]]:
         """Embedded tokens through all blocks and the last norm, the last `asked` of them (none: all); attention and
         neurons seen from the query."""
-        def layer(h: Array, block: Block, count: int) -> tuple[Array, tuple[Array, Array]]:
-            written, weights = attend(block, layer_norm(block.norm1, h), self.heads, count)
+        def layer(h: Array, block: Block, count: int, number: int = 0) -> tuple[Array, tuple[Array, Array]]:
+            written, weights = attend(block, layer_norm(block.norm1, h), self.heads, count, number)
             h = h[-count:] + written
             neurons = layer_norm(block.norm2, h) @ block.up.W + block.up.b
-            h = h + jax.nn.gelu(neurons, approximate=True) @ block.down.W + block.down.b
-            return h, (weights[:, -1].mean(axis=0), neurons[-1])
+            active = site("neurons", jax.nn.gelu(neurons, approximate=True), number, ("reader", "neuron"))
+            h = h + active @ block.down.W + block.down.b
+            return site("stream", h, number, ("reader", "channel")), (weights[:, -1].mean(axis=0), neurons[-1])
 
         # All layers but the last are one program; the last computes only the tokens requested.
         first, last = (jax.tree.map(lambda leaf, part=part: leaf[part], params.blocks) for part in (slice(-1), -1))
         tokens = h.shape[0]
-        h, seen = jax.lax.scan(lambda h, block: layer(h, block, tokens), h, first)
-        h, seen_last = layer(h, last, asked or tokens)
+        if watched():  # one by one: a value cannot leave a scan
+            each = []
+            for number in range(self.layers - 1):
+                block = jax.tree.map(lambda leaf, number=number: leaf[number], first)
+                h, shown = layer(h, block, tokens, number)
+                each.append(shown)
+            seen = stacked(each) if each else (jnp.zeros((0, tokens)), jnp.zeros((0, 4 * self.size)))
+        else:
+            h, seen = jax.lax.scan(lambda h, block: layer(h, block, tokens), h, first)
+        h, seen_last = layer(h, last, asked or tokens, self.layers - 1)
         scores, hidden = (jnp.concatenate([part, one[None]]) for part, one in zip(seen, seen_last, strict=True))
         return layer_norm(params.norm, h), scores, hidden
 
