@@ -40,7 +40,11 @@ def example(name, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize("name", ["chain_attention", "gated_attention", "gpt2", "softmax_mlp"])
+KINDS = ["chain_attention", "clamped", "gated_attention", "gpt2", "grafted", "patched", "scaled", "softmax_mlp"]
+
+
+@pytest.mark.parametrize("name", [  # what is slow is like another
+    pytest.param(name, marks=[pytest.mark.slow] * (name in ("grafted", "scaled"))) for name in KINDS])
 def test_a_registered_model_keeps_the_rules(name, tmp_path):
     model = of_kind("model", name, "model")
     if name == "gpt2":
@@ -50,7 +54,7 @@ def test_a_registered_model_keeps_the_rules(name, tmp_path):
 
 def test_every_registered_kind_of_the_package_is_tested_here():
     package_models = {registry.word(cls) for cls in registry.kinds("model") if cls.__module__.startswith("iclab.")}
-    assert package_models == {"chain_attention", "gated_attention", "gpt2", "softmax_mlp"}
+    assert package_models == set(KINDS)
     families = {cls for cls in registry.kinds("prompts") if cls.__module__.startswith("iclab.")}
     assert families <= {type(family) for family in FAMILIES.values()}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,199 +24,184 @@ from iclab import (
     SoftmaxMLP,
     SpecError,
     Training,
-    replace,
     spec,
     train,
 )
 from iclab.core.identity import from_json, to_json
 from iclab.core.spec import lower
 from iclab.models import forward, site
-from iclab.models.gates import MEMBERS
-from iclab.models.intervened import clean_labels, recording
+from iclab.models.intervened import WHERE, clean_labels, sites_of
+from iclab.models.sites import Site
 
-PROMPTS = Classification(dimension=8, relevant_patterns=3, irrelevant_patterns=3, outlier_patterns=2, prompt_length=5,
+PROMPTS = Classification(dimension=6, relevant_patterns=3, irrelevant_patterns=2, outlier_patterns=1, prompt_length=5,
                          outlier_fraction=0.5, label_rule="flip")
-SHORT = Chain(dimension=7, patterns=5, prompt_length=3)
-SMALL_LABEL = LabelEmbedding(size=2, norm=1.5)
-SMALL_GPT2 = GPT2(layers=3, heads=2, size=8, positions=8, embedding=SMALL_LABEL)
+SHORT = Chain(dimension=5, patterns=5, prompt_length=2)
+LABEL = LabelEmbedding(size=2, norm=1.5)
+SMALL_GPT2 = GPT2(layers=2, heads=2, size=4, positions=6, embedding=LABEL)
+MAMBA = GatedAttention()
 
 
-def start(model, prompts=PROMPTS, seed=0):
-    """A prompt, and weights away from their special start."""
+@cache
+def a_prompt(prompts=PROMPTS):
+    """One prompt, of a batch in which some examples are poisoned and some are not, in double precision."""
+    batch = prompts.sample(4, 2).numpy()
+    return jax.tree.map(lambda field: field[0].astype(float) if field.dtype.kind == "f" else field[0], batch)
+
+
+def weights(model, prompts=PROMPTS, seed=0):
+    """Random weights, so that nothing is 0 by its start."""
+    rng = np.random.default_rng(seed)
+    shapes = jax.eval_shape(lambda: lower(model).init(jax.random.key(0), prompts.dimension))
+    return jax.tree.map(lambda leaf: 0.4 * rng.normal(size=leaf.shape), shapes)
+
+
+def agree(models, formulas, params, prompt):
+    """Outputs of models and their gradients are those of formulas of (params, columns of the first bare model)."""
+    embedding = getattr(models[0], "model", models[0]).embedding
+
+    def mine(params):
+        return jnp.stack([(forward(lower(model), params, prompt)[0] ** 2).sum() for model in models])
+
+    def yours(params):
+        return jnp.stack([(formula(params, embedding.columns(prompt)) ** 2).sum() for formula in formulas])
+
     with jax.enable_x64(True):
-        params = lower(model).init(jax.random.key(seed), prompts.dimension)
-        leaves, tree = jax.tree.flatten(params)
-        keys = jax.random.split(jax.random.key(seed + 1), len(leaves))
-        leaves = [leaf + 0.3 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
-        return jax.tree.map(lambda field: field[0], prompts.sample(seed, 1)), jax.tree.unflatten(tree, leaves)
+        both = jax.jit(lambda p: [(f(p), jax.jacrev(f)(p)) for f in (mine, yours)])(params)
+    for a, b in zip(*map(jax.tree.leaves, both), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+    return both[0][0]
 
 
-def agree(model, formula, params, prompt, tolerance=1e-9):
-    """A model's output and gradient are those of a formula of (params, columns of the model without intervention)."""
-    with jax.enable_x64(True):
-        embedding = getattr(model, "model", model).embedding
-        mine, yours = (jax.value_and_grad(lambda p, f=f: f(p).sum() ** 2)(params) for f in (
-            lambda p: forward(lower(model), p, prompt)[0], lambda p: formula(p, embedding.columns(prompt))))
-        for a, b in zip(jax.tree.leaves(mine), jax.tree.leaves(yours), strict=True):
-            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
-        return mine[0]
+def gates_of(w, P):
+    """`G_i = s_i prod_{k>i} (1 - s_k)`, i from the first token to the query."""
+    s = jax.nn.sigmoid(P @ w)
+    return jnp.stack([s[i] * jnp.prod(1 - s[i + 1:]) for i in range(len(P))])
 
 
-def mamba_sum(gate):
-    """`F = sum_i gate(G)_i y_i p_i^T W_B^T W_C p_query` in a loop, G the gates of Mamba."""
+def gated_sum(change):
+    """`F = sum_i change(G)_i y_i p_i^T W_B^T W_C p_query`, G the gates of Mamba."""
     def formula(params, P):
         W_B, W_C, (w, _) = params[0]
-        s = jax.nn.sigmoid(P @ w[0])
-        last, F = len(P) - 1, 0.0
-        for i in range(len(P)):
-            G = s[i] * jnp.prod(jnp.array([1 - s[k] for k in range(i + 1, last + 1)]))
-            F += gate(i, G) * P[i, -1] * (P[i] @ W_B.T @ W_C @ P[last])
-        return F
+        return jnp.sum(change(gates_of(w[0], P)) * P[:, -1] * (P @ W_B.T @ W_C @ P[-1]))
 
     return formula
 
 
-@pytest.mark.parametrize("where", ["all", "examples", "query", "poisoned", "clean", "same", "other"])
-def test_a_clamped_gate_is_that_of_the_sum(where):
-    model = GatedAttention()
-    prompt, params = start(model)
-    outlier, pattern = np.array(prompt.truth.outlier), np.array(prompt.truth.pattern)
+def test_a_clamped_gate_is_that_of_the_sum():
+    prompt, params = a_prompt(), weights(MAMBA)
+    outlier, pattern = prompt.truth.outlier, prompt.truth.pattern
     example = np.arange(len(outlier)) < len(outlier) - 1
     meant = {"all": example | True, "examples": example, "query": ~example, "poisoned": outlier,
              "clean": ~outlier & example, "same": (pattern == pattern[-1]) & example, "other": pattern != pattern[-1]}
-    assert meant[where].any()
-    assert where == "all" or not meant[where].all()
-    agree(Clamped(model=model, site="gates", value=0.7, where=where),
-          mamba_sum(lambda i, G: 0.7 if meant[where][i] else G), params, prompt)
+    assert len({tuple(mask) for mask in meant.values()}) == len(WHERE)
+    agree([Clamped(model=MAMBA, site="gates", value=0.7, where=where) for where in WHERE],
+          [gated_sum(lambda G, where=where: jnp.where(meant[where], 0.7, G)) for where in WHERE], params, prompt)
 
 
-def test_scaled_scores_and_a_selection_by_a_function():
-    model = GatedAttention()
-    prompt, params = start(model)
-    meant = np.array(prompt.y) > 0
-    agree(Scaled(model=model, site="scores", factor=-2.0, where=lambda prompt: prompt.y > 0),
-          mamba_sum(lambda i, G: G * (-2.0 if meant[i] else 1.0)), params, prompt)
-
-
-def test_two_interventions_are_done_in_their_order():
-    inner = Clamped(model=GatedAttention(), site="gates", value=0.5)
-    prompt, params = start(inner)
-    agree(Scaled(model=inner, site="gates", factor=3.0, where="clean"), lambda params, P: mamba_sum(
-        lambda i, G: 1.5 if i < len(P) - 1 and not prompt.truth.outlier[i] else 0.5)(params, P), params, prompt)
-
-
-def test_a_patched_site_has_the_values_of_the_other_prompt():
-    def other(prompt):
+def test_what_else_can_be_done_to_gates_and_scores():
+    """Scaled scores, a selection by a function, two interventions in their order, values of another prompt."""
+    def reversed_inputs(prompt):
         return prompt._replace(x=prompt.x[::-1])
 
-    model = GatedAttention()
-    prompt, params = start(model)
+    prompt, params = a_prompt(), weights(MAMBA)
+    positive, poisoned = prompt.y > 0, prompt.truth.outlier
+    clean = np.append(~poisoned[:-1], False)
 
-    def formula(params, P):
-        Q = model.embedding.columns(other(prompt))
-        s = jax.nn.sigmoid(Q @ params[0].gate.w[0])
-        gates = [s[i] * jnp.prod(jnp.array([1 - s[k] for k in range(i + 1, len(P))])) for i in range(len(P))]
-        return mamba_sum(lambda i, G: jnp.stack(gates)[i] if prompt.truth.outlier[i] else G)(params, P)
+    def patched(params, P):
+        others = gates_of(params[0].gate.w[0], MAMBA.embedding.columns(reversed_inputs(prompt)))
+        return gated_sum(lambda G: jnp.where(poisoned, others, G))(params, P)
 
-    patched = Patched(model=model, site="gates", source=other, where="poisoned")
-    value = agree(patched, formula, params, prompt)
-    assert value != agree(model, mamba_sum(lambda i, G: G), params, prompt)
+    values = agree(
+        [Scaled(model=MAMBA, site="scores", factor=-2.0, where=lambda prompt: prompt.y > 0),
+         Scaled(model=Clamped(model=MAMBA, value=0.5), site="gates", factor=3.0, where="clean"),
+         Patched(model=MAMBA, site="gates", source=reversed_inputs, where="poisoned"), MAMBA],
+        [gated_sum(lambda G: G * jnp.where(positive, -2.0, 1.0)), gated_sum(lambda G: jnp.where(clean, 1.5, 0.5)),
+         patched, gated_sum(lambda G: G)], params, prompt)
+    assert len(np.unique(np.round(values, 9))) == 4
 
 
 def test_a_graft_takes_the_gates_of_the_other_model():
-    model = Grafted(model=GatedAttention(member="linear"), donor=GatedAttention(), site="gates")
-    prompt, params = start(model)
-    agree(model, lambda pair, P: mamba_sum(lambda i, G: G)((pair[0][0]._replace(gate=pair[1][0].gate),), P), params,
-          prompt)
+    model = Grafted(model=GatedAttention(member="linear"), donor=MAMBA, site="gates")
+    agree([model], [lambda pair, P: gated_sum(lambda G: G)((pair[0][0]._replace(gate=pair[1][0].gate),), P)],
+          weights(model), a_prompt())
 
 
-@pytest.mark.parametrize("units", [(0, 3), (2,)])
-def test_ablated_neurons_and_attention(units):
-    model = SoftmaxMLP(neurons=4, embedding=SMALL_LABEL)
-    prompt, params = start(model)
+def test_neurons_and_attention_of_the_softmax_model():
+    model = SoftmaxMLP(neurons=4, embedding=LABEL)
 
-    def formula(keep, attend):
+    def formula(keep=(1, 1, 1, 1), meant=False):
         def F(params, P):
             W_Q, W_K, W_V, W_O = params
-            attention = attend(jax.nn.softmax(jnp.array([(W_K @ p) @ (W_Q @ P[-1]) for p in P[:-1]])))
-            read = sum(a * W_V @ p for a, p in zip(attention, P[:-1], strict=True))
-            return sum(s * keep[i] * jax.nn.relu(W_O[i] @ read) / 4 for i, s in enumerate((1, 1, -1, -1)))
+            attention = jnp.where(meant, 0.0, jax.nn.softmax((P[:-1] @ W_K.T) @ (W_Q @ P[-1])))
+            return jax.nn.relu(W_O @ W_V @ P[:-1].T @ attention) @ (np.array([1, 1, -1, -1]) * keep / 4)
 
         return F
 
-    keep = [float(i not in units) for i in range(4)]
-    agree(Clamped(model=model, site="neurons", value=0.0, units=units), formula(keep, lambda a: a), params, prompt)
-    meant = jnp.asarray(prompt.truth.outlier[:-1])
-    agree(Clamped(model=model, site="attention", value=0.0, where="poisoned"),
-          formula([1.0] * 4, lambda a: jnp.where(meant, 0.0, a)), params, prompt)
+    agree([Clamped(model=model, site="neurons", value=0.0, units=(0, 3)),
+           Clamped(model=model, site="neurons", value=0.0, units=(2,)),
+           Clamped(model=model, site="attention", value=0.0, where="poisoned")],
+          [formula((0, 1, 1, 0)), formula((1, 1, 0, 1)), formula(meant=a_prompt().truth.outlier[:-1])], weights(model),
+          a_prompt())
 
 
 def test_attention_over_chains():
-    prompt, params = start(ChainAttention(), SHORT)
-    same = np.array(prompt.step == prompt.step[-1])
+    prompt, model = a_prompt(SHORT), ChainAttention()
+    same = prompt.step == prompt.step[-1]
 
     def formula(params, P):
-        weights = [jnp.where(P[i, 14:].any(), jnp.exp(P[i] @ params.W @ P[-1]), 0.0) for i in range(len(P) - 1)]
-        return sum(w / sum(weights) * P[i, 7:14] for i, w in enumerate(weights) if not same[i])
+        weights = jnp.where(P[:-1, 10:].any(axis=1), jnp.exp(P[:-1] @ params.W @ P[-1]), 0.0)
+        return jnp.where(same[:-1], 0.0, weights / weights.sum()) @ P[:-1, 5:10]
 
-    agree(Clamped(model=ChainAttention(), site="attention", value=0.0,
-                  where=lambda prompt: prompt.step == prompt.step[-1]), formula, params, prompt)
+    agree([Clamped(model=model, site="attention", value=0.0, where=lambda prompt: prompt.step == prompt.step[-1])],
+          [formula], weights(model, SHORT), prompt)
 
 
 @pytest.mark.parametrize("model", [
-    *(GatedAttention(member=member, layers=2) for member in MEMBERS), GatedAttention(form="chunked", chunk=2, layers=2),
-    GatedAttention(gate_per_channel=True, layers=3, normalise=True),
-    GatedAttention(member="linear", causal=False, layers=2), SMALL_GPT2, SoftmaxMLP(embedding=SMALL_LABEL)],
-    ids=lambda model: f"{type(model).__name__} {getattr(model, 'member', '')}")
+    GatedAttention(layers=2), GatedAttention(member="gla", layers=2),
+    GatedAttention(gate_per_channel=True, layers=2, normalise=True),
+    GatedAttention(member="linear", causal=False, layers=2), SMALL_GPT2],
+    ids=("mamba", "gla", "per channel", "not causal", "gpt2"))
 def test_a_model_that_is_watched_computes_the_same(model):
-    """Values, intermediates and gradients."""
-    prompt, params = start(model)
-    plain, seen = [], []
+    """Output, intermediates and gradient."""
+    prompt, params = a_prompt(), weights(model)
+
+    def plain(params):
+        return model.apply(params, model.embedding.columns(prompt))
+
+    def watched(params):
+        return lower(Scaled(model=model, site="stream")).apply(params, model.embedding.columns(prompt))
+
     with jax.enable_x64(True):
-        for watched in (False, True):
-            def output(params, watched=watched):
-                columns = model.embedding.columns(prompt)
-                if watched:
-                    return recording(model, params, columns)[0]
-                return model.apply(params, columns)[0]
-
-            plain.append(jax.value_and_grad(output)(params))
-        identity = Scaled(model=model, site="gates" if isinstance(model, GatedAttention) else "neurons", factor=1.0)
-        seen = [lower(m).apply(params, model.embedding.columns(prompt))[1] for m in (model, identity)]
-    for a, b in zip(*map(jax.tree.leaves, (plain[0], plain[1])), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10)
-    for a, b in zip(*map(jax.tree.leaves, seen), strict=True):
+        both = jax.jit(lambda p: [jax.value_and_grad(f, has_aux=True)(p) for f in (plain, watched)])(params)
+    for a, b in zip(*map(jax.tree.leaves, both), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10)
 
 
-def test_the_stream_of_a_layer_decides_what_follows():
-    """GPT-2 from its second layer's stream of another prompt on is GPT-2 on that prompt."""
+def test_streams_and_heads_of_gpt2():
+    """From another prompt's stream on, the output is that prompt's; a head that is ablated writes nothing."""
     def other(prompt):
         return prompt._replace(x=2.0 * prompt.x)
 
-    prompt, params = start(SMALL_GPT2)
-    with jax.enable_x64(True):
-        outputs = [forward(lower(model), params, which)[0] for model, which in (
-            (Patched(model=SMALL_GPT2, site="stream", layer=1, source=other), prompt), (SMALL_GPT2, other(prompt)),
-            (SMALL_GPT2, prompt))]
-    assert outputs[0] == pytest.approx(outputs[1], rel=1e-9)
-    assert abs(outputs[0] - outputs[2]) > 1e-6
-
-
-def test_a_head_is_ablated():
-    prompt, params = start(SMALL_GPT2)
+    prompt, params = a_prompt(), weights(SMALL_GPT2)
     without = jax.tree.map(np.array, params)
-    without.blocks.out.W[1, 4:] = 0.0  # the second head of the second layer writes nothing
+    without.blocks.out.W[1, 2:] = 0.0  # the second head of the second layer
+    cases = [(Patched(model=SMALL_GPT2, site="stream", layer=0, source=other), params, prompt),
+             (Patched(model=SMALL_GPT2, site="stream", source=other), params, prompt),
+             (SMALL_GPT2, params, other(prompt)), (SMALL_GPT2, params, prompt),
+             (Clamped(model=SMALL_GPT2, site="heads", layer=1, units=(1,), value=0.0), params, prompt),
+             (SMALL_GPT2, without, prompt)]
     with jax.enable_x64(True):
-        ablated = forward(lower(Clamped(model=SMALL_GPT2, site="heads", layer=1, units=(1,), value=0.0)), params, prompt)
-        assert float(ablated[0]) == pytest.approx(float(forward(SMALL_GPT2, without, prompt)[0]), rel=1e-9)
+        first, every, there, here, ablated, cut = np.array(jax.jit(
+            lambda: jnp.stack([forward(lower(model), *args)[0] for model, *args in cases]))())
+    np.testing.assert_allclose([first, every, ablated], [there, there, cut], rtol=1e-9)
+    assert abs(there - here) > 1e-6
+    assert abs(cut - here) > 1e-6
 
 
 def test_nothing_changes_where_nobody_watches():
     value = jnp.ones(3)
     assert site("gates", value) is value
-    prompt, params = start(GatedAttention())
-    forward(Clamped(model=GatedAttention(), value=0.0), params, prompt)
+    jax.eval_shape(lambda: forward(Clamped(value=0.0), weights(MAMBA), a_prompt()))
     assert site("gates", value) is value
 
 
@@ -233,42 +220,54 @@ def test_an_intervention_that_cannot_be_is_refused(fields, words):
         Clamped(**fields)
 
 
-def test_sources_that_do_not_fit_are_refused():
-    prompt, params = start(GatedAttention())
-    with pytest.raises(SpecError, match="where must be something that the truth about these prompts tells"):
-        forward(Clamped(model=ChainAttention(), site="attention", where="poisoned"),
-                *start(ChainAttention(), SHORT)[::-1])
-    with pytest.raises(SpecError, match="an intervention that needs the truth about a prompt"):
-        forward(Clamped(where="poisoned"), params, prompt._replace(truth=None))
-    with pytest.raises(SpecError, match=r"source must give site gates in layer 0 the shape \(1, 6\), got"):
-        forward(Grafted(donor=GatedAttention(layers=2), model=GatedAttention(), site="gates"),
-                (params, start(GatedAttention(layers=2))[1]), prompt)
+@spec
+class Unnamed(GatedAttention):
+    """Its site does not say which axes it has."""
+
+    def apply(self, params, columns):
+        return site("output", columns[-1, -1]), None
+
+
+@pytest.mark.parametrize(("model", "prompt", "words"), [
+    (Clamped(model=ChainAttention(), site="attention", where="poisoned"), a_prompt(SHORT),
+     "where must be something that the truth about these prompts tells, got 'poisoned'"),
+    (Clamped(where="poisoned"), a_prompt()._replace(truth=None), "an intervention that needs the truth about a prompt"),
+    (Clamped(where=lambda prompt: prompt.y[1:] > 0), a_prompt(), r"where must tell of every token .* got \(5,\)"),
+    (Grafted(donor=GatedAttention(layers=2)), a_prompt(), r"source must give site gates in layer 0 the shape \(1, 6\)"),
+    (Grafted(donor=MAMBA, model=GatedAttention(layers=2), layer=1), a_prompt(),
+     "site must be recorded in layer 1 too; the source has scores"),
+    (Clamped(model=Unnamed(), site="output"), a_prompt(), r"axes of site 'output' must name each of the 0 axes"),
+])
+def test_a_source_or_a_place_that_does_not_fit_is_refused(model, prompt, words):
+    params = weights(model, SHORT if prompt.step is not None else PROMPTS)
+    with jax.enable_x64(True), pytest.raises(SpecError, match=words):
+        jax.eval_shape(lambda: forward(lower(model), params, prompt))
+
+
+def test_the_donor_reads_the_same_columns():
     with pytest.raises(SpecError, match=r"donor.embedding must be that of the model"):
-        Grafted(donor=GatedAttention(embedding=SMALL_LABEL))
-
-    @spec
-    class Unnamed(GatedAttention):
-        def apply(self, params, columns):
-            return site("output", columns[-1, -1]), None
-
-    with pytest.raises(SpecError, match=r"axes of site 'output' must name each of the 0 axes"):
-        forward(Clamped(model=Unnamed(), site="output"), params, prompt)
+        Grafted(donor=GatedAttention(embedding=LABEL))
 
 
 def test_training_goes_on_through_an_intervention():
-    """With the gates of poisoned examples at 0, training is that of a model that never reads them."""
-    run = Run(model=Clamped(site="gates", value=0.0, where="poisoned"), prompts=PROMPTS,
-              training=Training(steps=60, learning_rate=0.3, record_every=30))
-    trained = train(run)
-    assert trained.loss[-1] < 0.9 * train(replace(run, model=GatedAttention())).loss[-1]
-    assert np.abs(trained.params[0].gate.w).max() > 0
-    again = from_json(to_json(run.model), {cls.__name__: cls for cls in (Clamped, GatedAttention, LabelEmbedding)})
-    assert again == run.model
+    """Without its poisoned examples a linear Transformer learns."""
+    model = Clamped(model=GatedAttention(member="linear"), value=0.0, where="poisoned")
+    trained = train(Run(model=model, prompts=PROMPTS,
+                        training=Training(steps=50, batch_size=32, learning_rate=0.3, record_every=25)))
+    assert trained.loss[1] < 0.7 * trained.loss[0]
+    kinds = {cls.__name__: cls for cls in (Clamped, GatedAttention, LabelEmbedding)}
+    assert from_json(to_json(model), kinds) == model
 
 
 def test_clean_labels_are_those_without_poison():
-    prompt = jax.tree.map(lambda field: field[0], PROMPTS.sample(1, 1))
+    prompt = a_prompt()
     restored = clean_labels(prompt)
-    np.testing.assert_array_equal(restored.y[:-1], prompt.truth.clean[:-1])
-    assert restored.y[-1] == 0
+    np.testing.assert_array_equal(restored.y, np.append(prompt.truth.clean[:-1], 0.0))
     assert (restored.y != prompt.y).any()
+
+
+def test_all_sites_of_a_forward_pass_are_found():
+    places = sites_of(Clamped(model=SMALL_GPT2, site="neurons"), dimension=6, tokens=6)
+    assert [(place.name, place.layer) for place in places] == [
+        (name, layer) for layer in (0, 1) for name in ("attention", "heads", "neurons", "stream")]
+    assert places[4] == Site("attention", 1, ("head", "reader", "token"), (2, 1, 6))

@@ -51,6 +51,10 @@ def clean_labels(prompt: Prompt) -> Prompt:
     return prompt._replace(y=jnp.where(_examples(len(prompt.y)), prompt.truth.clean, 0.0))
 
 
+SOURCES: dict[str, Callable[[Prompt], Prompt]] = {"clean_labels": clean_labels}
+"""Other prompts that have a name."""
+
+
 @partial(jax.tree_util.register_dataclass, data_fields=["embedding"], meta_fields=["where", "source"])
 @dataclass(frozen=True)
 class Beside:
@@ -270,17 +274,19 @@ class Scaled(Intervention):
 class Patched(Intervention):
     """A model with a site as it is when the model reads another prompt."""
 
-    source: Callable[[Prompt], Prompt] = clean_labels
-    """The other prompt, as a function of the prompt, with as many tokens."""
+    source: str | Callable[[Prompt], Prompt] = "clean_labels"
+    """The other prompt: the same with the labels it would have without poison (clean_labels), or a function of the
+    prompt that gives one with as many tokens."""
 
     def check(self) -> None:
         super().check()
-        require(callable(self.source), "source", self.source, "be a function of a prompt")
+        require(callable(self.source) or self.source in SOURCES, "source", self.source,
+                f"be {', '.join(SOURCES)} or a function of a prompt")
 
     @property
     def other_prompt(self) -> Callable[[Prompt], Prompt]:
         """The prompt that values come from."""
-        return self.source
+        return SOURCES[self.source] if isinstance(self.source, str) else self.source
 
     def recorded(self, params: Any, columns: Array, other: Array) -> Recorded:
         """All values of the other prompt."""

@@ -2,7 +2,7 @@
 
     measure_error(intervene(mamba, clamp("gates", 1.0, where="poisoned")), attack)
     graft(linear, mamba, "gates")                          # linear attention with Mamba's gates
-    patched(trained, "attention", clean_labels)            # with the attention it has for another prompt
+    patched(trained, "scores", "clean_labels")             # with the scores it has for another prompt
 
 `clamp`, `scale`, `ablate` and `patch` also make models to train: `clamp("gates", 1.0)(GatedAttention())`.
 """
@@ -46,8 +46,8 @@ def scale(site: str, factor: float, **selected: Any) -> Change:
     return _change(Scaled, {"site": site, "factor": factor, **selected})
 
 
-def patch(site: str, source: Callable[[Prompt], Prompt], **selected: Any) -> Change:
-    """Give a site the value that it has for another prompt, a function of the prompt (`Patched`)."""
+def patch(site: str, source: str | Callable[[Prompt], Prompt], **selected: Any) -> Change:
+    """Give a site the value that it has for another prompt (`Patched`)."""
     return _change(Patched, {"site": site, "source": source, **selected})
 
 
@@ -80,9 +80,10 @@ def _source(prompt: Prompt) -> Prompt:
     return prompt.truth.source
 
 
-def patched(trained: Trained, site: str, source: Trained | Prompt | Callable[[Prompt], Prompt], **selected: Any) -> Any:
+def patched(trained: Trained, site: str, source: Trained | Prompt | str | Callable[[Prompt], Prompt], **selected: Any
+            ) -> Any:
     """A trained run with a site as it is elsewhere: in another trained run on the same prompt (`graft`), or in the same
-    run on another prompt, a function of the prompt.
+    run on another prompt (`patch`).
 
     The source may also be a batch of prompts: then a predictor of batches as large, whose n-th prompt is patched from
     the n-th of the source.
