@@ -1,4 +1,4 @@
-"""Interventions against formulas written out by hand, in double precision, values and gradients; and what is refused."""
+"""Interventions against formulas written by hand, in double precision, values and gradients; and what is refused."""
 
 from __future__ import annotations
 

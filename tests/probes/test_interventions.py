@@ -33,6 +33,7 @@ from iclab import (
     sites,
     train_many,
 )
+from iclab.models.chain_attention import ChainParams
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.papers.mamba.trained import ungated
 from iclab.probes.pruning import kept_neurons
@@ -44,9 +45,9 @@ SMALL = Classification(dimension=8, relevant_patterns=3, irrelevant_patterns=3, 
                        outlier_fraction=0.5)
 
 
-def untrained(model, prompts=SMALL):
+def with_weights(model, prompts=SMALL, params=None):
     run = Run(model=model, prompts=prompts, training=Training(loss=prompts.labels.losses[0]))
-    return Trained(run, begin(run).params, None, np.array([1]), np.array([1.0]))
+    return Trained(run, begin(run).params if params is None else params, None, np.array([1]), np.array([1.0]))
 
 
 def test_mamba_without_its_gate_is_a_linear_transformer(trained_mamba):
@@ -90,7 +91,7 @@ def test_values_are_patched_from_another_batch_or_model(trained_mamba):
 
 
 def test_ablated_neurons_are_pruned_ones():
-    trained = untrained(SoftmaxMLP(neurons=10))
+    trained = with_weights(SoftmaxMLP(neurons=10))
     out = np.flatnonzero(~kept_neurons(neuron_norms(trained), 0.3, "large"))
     batch = SMALL.sample(0, 20)
     np.testing.assert_allclose(intervene(trained, ablate("neurons", units=out)).predict(batch),
@@ -107,10 +108,12 @@ def test_the_sites_of_every_model():
 def test_chains_are_decoded_with_an_intervention():
     """Without attention every answer is the first pattern."""
     training = Chain(dimension=8, patterns=6, prompt_length=4)
-    trained = untrained(ChainAttention(), training)
+    matching = np.diag(10.0 * np.asarray(ChainAttention().embedding.known(8)))
+    trained = with_weights(ChainAttention(), training, ChainParams(matching))
     test = chain_test(training)
     errors = chain_errors([trained, intervene(trained, ablate("attention"))], [test], (4,), count=100, seed=0)
-    assert errors.cot[0] < 0.6 < errors.cot[1]
+    assert errors.cot[0] < 0.2
+    assert errors.cot[1] > 0.6
     with pytest.raises(SpecError, match="only a part of each prompt is read"):
         chain_errors([intervene(trained, ablate("attention", where="same"))], [test], (4,), count=100)
 
