@@ -99,7 +99,7 @@ def test_a_clamped_gate_is_that_of_the_sum():
 
 
 def test_what_else_can_be_done_to_gates_and_scores():
-    """Scaled scores, a selection by a function, two interventions in their order, values of another prompt."""
+    """Scaled scores, a selection by a function, two in their order, values of another prompt, half of a gate."""
     def reversed_inputs(prompt):
         return prompt._replace(x=prompt.x[::-1])
 
@@ -111,13 +111,20 @@ def test_what_else_can_be_done_to_gates_and_scores():
         others = gates_of(params[0].gate.w[0], MAMBA.embedding.columns(reversed_inputs(prompt)))
         return gated_sum(lambda G: jnp.where(poisoned, others, G))(params, P)
 
+    def kept(params, P):
+        return gated_sum(lambda _: jax.nn.sigmoid(P @ params[0].gate.w[0]))(params, P)
+
+    def taken(params, P):
+        return gated_sum(lambda G: 2.0 * G / jax.nn.sigmoid(P @ params[0].gate.w[0]))(params, P)
+
     values = agree(
         [Scaled(model=MAMBA, site="scores", factor=-2.0, where=lambda prompt: prompt.y > 0),
          Scaled(model=Clamped(model=MAMBA, value=0.5), site="gates", factor=3.0, where="clean"),
-         Patched(model=MAMBA, site="gates", source=reversed_inputs, where="poisoned"), MAMBA],
+         Patched(model=MAMBA, site="gates", source=reversed_inputs, where="poisoned"),
+         Clamped(model=MAMBA, site="log_decay", value=0.0), Clamped(model=MAMBA, site="intake", value=2.0), MAMBA],
         [gated_sum(lambda G: G * jnp.where(positive, -2.0, 1.0)), gated_sum(lambda G: jnp.where(clean, 1.5, 0.5)),
-         patched, gated_sum(lambda G: G)], params, prompt)
-    assert len(np.unique(np.round(values, 9))) == 4
+         patched, kept, taken, gated_sum(lambda G: G)], params, prompt)
+    assert len(np.unique(np.round(values, 9))) == 6
 
 
 def test_a_graft_takes_the_gates_of_the_other_model():
@@ -206,7 +213,8 @@ def test_nothing_changes_where_nobody_watches():
 
 
 @pytest.mark.parametrize(("fields", "words"), [
-    ({"site": "gate"}, "site must be one of scores, gates, stream, the sites of GatedAttention, got 'gate'; did you"),
+    ({"site": "gate"}, "site must be one of log_decay, intake, scores, gates, stream, the sites of GatedAttention, "
+                       "got 'gate'; did you mean gates"),
     ({"layer": 1}, "layer must be one of 0 at site gates, got 1"),
     ({"units": (0,)}, r"units must be none at site gates, which has neither heads nor neurons, got \(0,\)"),
     ({"where": "outliers"}, "where must be one of all, examples, query, poisoned"),
@@ -235,7 +243,7 @@ class Unnamed(GatedAttention):
     (Clamped(where=lambda prompt: prompt.y[1:] > 0), a_prompt(), r"where must tell of every token .* got \(5,\)"),
     (Grafted(donor=GatedAttention(layers=2)), a_prompt(), r"source must give site gates in layer 0 the shape \(1, 6\)"),
     (Grafted(donor=MAMBA, model=GatedAttention(layers=2), layer=1), a_prompt(),
-     "site must be recorded in layer 1 too; the source has scores"),
+     "site must be recorded in layer 1 too; the source has log_decay"),
     (Clamped(model=Unnamed(), site="output"), a_prompt(), r"axes of site 'output' must name each of the 0 axes"),
 ])
 def test_a_source_or_a_place_that_does_not_fit_is_refused(model, prompt, words):

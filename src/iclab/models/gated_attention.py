@@ -22,7 +22,7 @@ from iclab.core.limits import DEEPEST
 from iclab.core.spec import number, part, require_choice, require_count, require_range, spec
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding, VectorEmbedding
 from iclab.models.forms import Streams, chunked, direct_sum, reach, reaches, recurrence
-from iclab.models.gates import MEMBERS, GateParams, gate_count, gates, init_gate
+from iclab.models.gates import MEMBERS, GateParams, Gates, gate_count, gates, init_gate
 from iclab.models.sites import site, watched
 
 
@@ -137,16 +137,18 @@ class GatedAttention:
 
     def site_by_site(self, params: tuple[LayerParams, ...], columns: Float[Array, "tokens width"], label: Any,
                      scale: Any) -> tuple[Float[Array, "*answer"], Intermediates]:
-        """The same as one sum over pairs of tokens, whatever the form, through sites: the gates G_{i,t}, the scores
-        `p_i^T W_B^T W_C p_t`, and the columns after each layer. Only the query reads in the last layer."""
+        """The same as one sum over pairs of tokens, whatever the form, through sites: the logarithm of each token's decay
+        and its intake, the gates G_{i,t} that they make, the scores `p_i^T W_B^T W_C p_t`, and the columns after each
+        layer. Only the query reads in the last layer."""
         seen, pairs = [], ("reader", "token")
         for depth, layer in enumerate(params):
             readers = 1 if depth == len(params) - 1 else columns.shape[0]
-            streams = self.streams(layer, columns)
-            _, by_value, by_key = (size > 1 for size in streams.gates.log_decay.shape)
-            keys, queries, values, _ = streams
+            keys, queries, values, gate = self.streams(layer, columns)
+            gate = Gates(site("log_decay", gate.log_decay, depth, ("token", "channel", "key")),
+                         site("intake", gate.intake, depth, ("token", "channel")))
+            _, by_value, by_key = (size > 1 for size in gate.log_decay.shape)
             queries = queries[-readers:]
-            G = reaches(streams.gates, readers) if self.causal else jnp.ones((readers, len(columns), 1))
+            G = reaches(gate, readers) if self.causal else jnp.ones((readers, len(columns), 1))
             if by_key:
                 scores = site("scores", queries[:, None] * keys, depth, (*pairs, "key"))
                 G = site("gates", G, depth, (*pairs, "key"))

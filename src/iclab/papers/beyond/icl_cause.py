@@ -89,7 +89,11 @@ def ranked(trained: Trained, order: str) -> Int[np.ndarray, " neurons"]:
 
 def without(trained: Trained, order: str, count: int) -> Trained:
     """A model without its smallest or largest neurons."""
-    return trained if count == 0 else intervene(trained, ablate("neurons", units=ranked(trained, order)[:count]))
+    if count == 0:
+        return trained
+    gone = ranked(trained, order)[:count]
+    # The last one named again and again: then one program serves all counts.
+    return intervene(trained, ablate("neurons", units=np.pad(gone, (0, trained.run.model.neurons - count), "edge")))
 
 
 def relevant(cause: Cause) -> list[Check]:
