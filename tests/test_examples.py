@@ -111,6 +111,24 @@ def test_a_pytorch_loop_trains_a_model_of_the_papers_and_ones_own(monkeypatch):
     assert errors["own"] < 0.2
 
 
+@pytest.mark.slow
+def test_gates_are_set_and_transplanted(monkeypatch):
+    errors = load("18", 600, monkeypatch).main()
+    assert errors["Mamba"] < 0.05
+    assert errors["linear Transformer with Mamba's gates"] < 0.05
+    assert errors["Mamba, the gates of poisoned examples at 1"] > 0.5
+    assert min(errors["Mamba, every gate at 1"], errors["linear Transformer"]) > 0.4
+    assert errors["a vote without attention on the query's pattern"] > 0.5 > errors["a vote"]
+
+
+def test_the_page_on_interventions_runs_from_top_to_bottom(capsys):
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "interventions.md").read_text(), re.S):
+        exec(compile(block.replace("steps=1500", "steps=600"), "interventions.md", "exec"), names)
+    assert "gates 0 ('reader', 'token') (1, 21)" in capsys.readouterr().out
+    assert names["error"](names["grafted"]) < 0.1 < names["error"](names["linear"])
+
+
 def test_the_tutorial_runs_from_top_to_bottom(capsys):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):

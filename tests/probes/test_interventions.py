@@ -46,7 +46,7 @@ SMALL = Classification(dimension=8, relevant_patterns=3, irrelevant_patterns=3, 
 
 
 def with_weights(model, prompts=SMALL, params=None):
-    run = Run(model=model, prompts=prompts, training=Training(loss=prompts.labels.losses[0]))
+    run = Run(model=model, prompts=prompts, training=Training(loss=prompts.labels.losses[0], backend="xla"))
     return Trained(run, begin(run).params if params is None else params, None, np.array([1]), np.array([1.0]))
 
 

@@ -137,7 +137,7 @@ class GatedAttention:
 
     def site_by_site(self, params: tuple[LayerParams, ...], columns: Float[Array, "tokens width"], label: Any,
                      scale: Any) -> tuple[Float[Array, "*answer"], Intermediates]:
-        """The same as one sum over pairs of tokens, whatever the form, through sites: the logarithm of each token's decay
+        """One sum over pairs of tokens, whatever the form, through sites: the logarithm of each token's decay
         and its intake, the gates G_{i,t} that they make, the scores `p_i^T W_B^T W_C p_t`, and the columns after each
         layer. Only the query reads in the last layer."""
         seen, pairs = [], ("reader", "token")
