@@ -94,8 +94,13 @@ def test_a_clamped_gate_is_that_of_the_sum():
     meant = {"all": example | True, "examples": example, "query": ~example, "poisoned": outlier,
              "clean": ~outlier & example, "same": (pattern == pattern[-1]) & example, "other": pattern != pattern[-1]}
     assert len({tuple(mask) for mask in meant.values()}) == len(WHERE)
-    agree([Clamped(model=MAMBA, site="gates", value=0.7, where=where) for where in WHERE],
-          [gated_sum(lambda G, where=where: jnp.where(meant[where], 0.7, G)) for where in WHERE], params, prompt)
+    models = [Clamped(model=MAMBA, site="gates", value=0.7, where=where) for where in WHERE]
+    formulas = [gated_sum(lambda G, where=where: jnp.where(meant[where], 0.7, G)) for where in WHERE]
+    agree(models, formulas, params, prompt)
+    # The query's label is 0, so that its own gate is seen among the intermediates only.
+    with jax.enable_x64(True):
+        gates = jax.jit(lambda: jnp.stack([forward(lower(model), params, prompt)[1].gates[0] for model in models]))()
+    np.testing.assert_array_equal(np.array(gates) == 0.7, [meant[where] for where in WHERE])
 
 
 def test_what_else_can_be_done_to_gates_and_scores():
