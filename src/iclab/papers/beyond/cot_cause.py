@@ -8,7 +8,7 @@ of the answers to clean prompts are right and at least 0.9 of those to each wron
 with clean attention at least 0.95 are right, with clean values at most 0.05. Wrong examples: with clean values at least
 0.95 are right, with clean attention at most 0.05. Sufficient: in a clean prompt, the attention of the slip makes at
 least 0.9 of the answers its wrong one.
-Cost: 8 trainings, 0.1 million test prompts, about 10 s.
+Cost: 8 trainings and 24 shorter ones, 0.2 million test prompts, about 10 s.
 """
 
 from __future__ import annotations
@@ -131,17 +131,21 @@ def run(lab: Lab) -> Findings:
     """Train, patch, count answers."""
     models = lab.train_seeds(a_run(lab.size.steps))
     cause = Cause(lab.remember(answers, models, lab.size.prompts), lab.size.prompts)
-    cases = list(cause.shares)
-    plot = curve_figure("cot.cause", "Answers after patches from the clean prompt", "Cases by number: " + "; ".join(
-        f"{i} {case}" for i, case in enumerate(cases, 1)) + ".", [Panel("", list(range(1, len(cases) + 1)), [
-            Curve(answer, np.stack([np.asarray(cause.shares[case])[:, j] for case in cases], axis=1))
-            for j, answer in enumerate((RIGHT_ANSWER, WRONG_ANSWER))])], "case", "share of answers",
-        y_range=(-0.03, 1.03), within=UNIT)
+    seeds = lab.seeds(lab.size.early_seeds)
+    early = [lab.remember(answers, lab.train_seeds(a_run(steps), seeds), lab.size.early_prompts)
+             for steps in lab.size.early]
+    plot = curve_figure(
+        "cot.cause", "Right answers after a patch from the clean prompt", "Share against the steps of training.",
+        [Panel(title, lab.size.early, [
+            Curve(label, np.stack([np.asarray(shares[named(read, patch)])[:, 0] for shares in early], axis=1))
+            for patch, label in ((NOTHING, "no patch"), (ATTENTION, "clean attention"), (VALUES, "clean values"))])
+         for title, read in (("after a slip of the query", SLIP), ("with wrong examples", WRONG))],
+        "T", "share of right answers", y_range=(-0.03, 1.03), log_x=True, within=UNIT)
     rows = [(case, *(f"{of.mean:.3f} [{of.low:.3f}, {of.high:.3f}]" for column in np.asarray(values).T
                      for of in [shown(Rate(column, cause.prompts))])) for case, values in cause.shares.items()]
     return Findings(
-        shown="Shares of right answers, and of the answer that the wrong prompt leads to, with attention or values "
-              "patched from the clean prompt.",
+        shown="Shares of right answers along training, and of right answers and those that the wrong prompt leads to "
+              "after it, with attention or values patched from the clean prompt.",
         measured=cause, numbers="Right answers: " + ", ".join(
             f"{np.asarray(values)[:, 0].mean():.3f} ({case})" for case, values in cause.shares.items()) + ".",
         plots=[plot], tables=[Table("cot.cause", "Shares of answers", ("prompt", "right", "the wrong one"), rows)],
@@ -153,8 +157,11 @@ ENTRY = Entry(
     "cot.cause", "Do slips mislead through attention or through values?", "ours, after li2024cot, proposition 1", run,
     says="A step is answered from the examples at the query's step and place, to which attention goes. A slip should "
          "therefore mislead through where attention goes, wrong examples through what it finds there.",
-    sizes={"tiny": Size(seeds=2, steps=300, prompts=200), "quick": Size(seeds=4, steps=2_000, prompts=1_000),
-           "full": Size(seeds=8, steps=4_000, prompts=2_000)}, parts=(
+    sizes={"tiny": Size(seeds=2, steps=300, prompts=200, early=(10, 20), early_seeds=2, early_prompts=100),
+           "quick": Size(seeds=4, steps=2_000, prompts=1_000, early=(10, 40, 160), early_seeds=2,
+                         early_prompts=500),
+           "full": Size(seeds=8, steps=4_000, prompts=2_000, early=(5, 10, 20, 40, 80, 160), early_seeds=4,
+                        early_prompts=500)}, parts=(
         Part("ours", "without a patch", "Clean prompts are answered rightly; both kinds of wrong ones mislead.",
              unpatched, replies={"holds": "The model follows the chain that it is shown.", "inconclusive": NEAR,
                                  "fails": "The model does not do what is to be explained."}),
