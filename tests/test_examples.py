@@ -114,6 +114,16 @@ def test_a_pytorch_loop_trains_a_model_of_the_papers_and_ones_own(monkeypatch):
 
 
 @pytest.mark.slow
+def test_gates_are_set_and_transplanted(monkeypatch):
+    errors = load("18", 600, monkeypatch).main()
+    assert errors["Mamba"] < 0.05
+    assert errors["linear Transformer with Mamba's gates"] < 0.05
+    assert errors["Mamba, the gates of poisoned examples at 1"] > 0.5
+    assert min(errors["Mamba, every gate at 1"], errors["linear Transformer"]) > 0.4
+    assert errors["a vote without attention on the query's pattern"] > 0.5 > errors["a vote"]
+
+
+@pytest.mark.slow
 def test_trained_against_an_attack_mamba_shuts_it_out_and_falls_to_the_next(monkeypatch):
     rounds = load("14", 800, monkeypatch).main()
     assert all(errors["worst attack on it"] > 0.8 for errors in rounds)

@@ -21,6 +21,7 @@ from iclab.models.chain_attention import ChainAttention, ChainParams
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding
 from iclab.models.gated_attention import GatedAttention, LayerParams
 from iclab.models.gpt2 import GPT2
+from iclab.models.intervened import Beside
 from iclab.models.mamba2_block import Mamba2Block
 from iclab.models.mamba_block import MambaBlock
 from iclab.models.softmax_attention import SoftmaxAttention
@@ -42,8 +43,9 @@ IN_CACHE = 100
 
 def forward_batch(model: Any, params: Any, prompts: Prompt) -> tuple[Float[Array, "batch *answer"], Any]:
     """`forward` for a batch of prompts, a part of it at a time."""
-    return jax.lax.map(lambda prompt: forward(model, params, prompt), prompts._replace(label=None, truth=None),
-                       batch_size=IN_CACHE)
+    known = prompts._replace(label=None) if isinstance(model.embedding, Beside) else prompts._replace(label=None,
+                                                                                                     truth=None)
+    return jax.lax.map(lambda prompt: forward(model, params, prompt), known, batch_size=IN_CACHE)
 
 
 def reader(model: Any, dimension: int) -> Any:

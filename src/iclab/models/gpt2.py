@@ -17,6 +17,7 @@ from iclab.core.errors import require
 from iclab.core.limits import DEEPEST
 from iclab.core.spec import part, require_count, spec
 from iclab.models.embedding import LabelEmbedding
+from iclab.models.sites import site
 from iclab.models.stack import Affine, cut, layer_norm, stacked, through
 
 
@@ -51,9 +52,9 @@ class GPT2Seen(NamedTuple):
     """Neurons of the MLP before their GELU."""
 
 
-def attend(qkv: Affine, out: Affine, h: Float[Array, "tokens size"], heads: int, asked: int
+def attend(qkv: Affine, out: Affine, h: Float[Array, "tokens size"], heads: int, asked: int, number: int = 0
            ) -> tuple[Float[Array, "asked size"], Float[Array, "heads asked tokens"]]:
-    """Causal attention of the last `asked` tokens, and its weights."""
+    """Causal attention of the last `asked` tokens, and its weights; `number` is the layer's."""
     tokens, size = h.shape
     (query_W, rest_W), (query_b, rest_b) = jnp.split(qkv.W, [size], 1), jnp.split(qkv.b, [size])
     q = (h[-asked:] @ query_W + query_b).reshape(asked, heads, -1)
@@ -61,7 +62,9 @@ def attend(qkv: Affine, out: Affine, h: Float[Array, "tokens size"], heads: int,
     logits = jnp.einsum("thd,shd->hts", q, k) / jnp.sqrt(float(size // heads))
     causal = jnp.arange(tokens - asked, tokens)[:, None] >= jnp.arange(tokens)
     weights = jax.nn.softmax(jnp.where(causal, logits, -jnp.inf), axis=-1)
-    return jnp.einsum("hts,shd->thd", weights, v).reshape(asked, size) @ out.W + out.b, weights
+    weights = site("attention", weights, number, ("head", "reader", "token"))
+    written = site("heads", jnp.einsum("hts,shd->thd", weights, v), number, ("reader", "head", "channel"))
+    return written.reshape(asked, size) @ out.W + out.b, weights
 
 
 @spec(part="model")
@@ -120,12 +123,13 @@ class GPT2:
                ) -> tuple[Float[Array, "asked size"], GPT2Seen]:
         """Embedded tokens through all blocks and the last norm, the last `asked` of them (none: all); attention and
         neurons seen from the query."""
-        def layer(h: Array, block: Block, count: int) -> tuple[Array, GPT2Seen]:
-            written, weights = attend(block.qkv, block.out, layer_norm(block.norm1, h), self.heads, count)
+        def layer(h: Array, block: Block, count: int, number: int) -> tuple[Array, GPT2Seen]:
+            written, weights = attend(block.qkv, block.out, layer_norm(block.norm1, h), self.heads, count, number)
             h = h[-count:] + written
             neurons = layer_norm(block.norm2, h) @ block.up.W + block.up.b
-            h = h + jax.nn.gelu(neurons, approximate=True) @ block.down.W + block.down.b
-            return h, GPT2Seen(weights[:, -1].mean(axis=0), neurons[-1])
+            active = site("neurons", jax.nn.gelu(neurons, approximate=True), number, ("reader", "neuron"))
+            h = h + active @ block.down.W + block.down.b
+            return site("stream", h, number, ("reader", "channel")), GPT2Seen(weights[:, -1].mean(axis=0), neurons[-1])
 
         h, seen = through(params.blocks, h, layer, asked)
         return layer_norm(params.norm, h), seen

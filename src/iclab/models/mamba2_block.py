@@ -27,6 +27,7 @@ from iclab.core.spec import part, spec
 from iclab.models.embedding import LabelEmbedding
 from iclab.models.forms import running_sum
 from iclab.models.selective import BlockParams, BlockSeen, answer, causal_convolution, check_block, step_bias
+from iclab.models.sites import site
 from iclab.models.stack import Affine, cut, rms_norm, through
 
 
@@ -84,24 +85,26 @@ def paired(streams: HeadStreams, asked: int) -> Float[Array, "asked heads channe
     return jnp.einsum("hti,ih,ihc->thc", pairs * decays(streams, asked), streams.step, streams.x)
 
 
-def mamba2_layer(h: Float[Array, "tokens size"], layer: Mamba2Weights, asked: int, state: int
+def mamba2_layer(h: Float[Array, "tokens size"], layer: Mamba2Weights, asked: int, state: int, number: int = 0
                  ) -> tuple[Float[Array, "asked size"], BlockSeen]:
-    """The last `asked` tokens after one block, and what led to the query."""
+    """The last `asked` tokens after one block, and what led to the query; `number` is the layer's."""
     tokens, channels, heads = h.shape[0], layer.out_proj.shape[0], layer.A_log.shape[0]
     projected = rms_norm(layer.norm, h) @ layer.in_proj
     z, mixed, dt = jnp.split(projected, [channels, projected.shape[1] - heads], axis=1)
     mixed = jax.nn.silu(causal_convolution(layer.conv, mixed))
     x, B, C = jnp.split(mixed, [channels, (channels + mixed.shape[1]) // 2], axis=1)
     B, C = (part.reshape(tokens, -1, state) for part in (B, C))
-    streams = HeadStreams(jax.nn.softplus(dt + layer.dt_bias), -jnp.exp(layer.A_log), B, C,
-                          x.reshape(tokens, heads, -1))
+    B, C = (site(name, part, number, ("token", "group", "state")) for name, part in (("writing", B), ("reading", C)))
+    step = site("steps", jax.nn.softplus(dt + layer.dt_bias), number, ("token", "head"))
+    streams = HeadStreams(step, -jnp.exp(layer.A_log), B, C, x.reshape(tokens, heads, -1))
     y = paired(streams, asked) + layer.D[:, None] * streams.x[-asked:]
     groups = B.shape[1]
     y = (y.reshape(asked, channels) * jax.nn.silu(z[-asked:])).reshape(asked, groups, -1)
     y = rms_norm(layer.gated.reshape(groups, -1), y).reshape(asked, channels)
     gates = (streams.step * decays(streams, 1)[:, 0].T).mean(axis=1)
     scores = jnp.einsum("tgn,gn->tg", B, C[-1]).mean(axis=1)
-    return h[-asked:] + y @ layer.out_proj, BlockSeen(scores, gates, streams.step.mean(axis=1))
+    h = site("stream", h[-asked:] + y @ layer.out_proj, number, ("reader", "channel"))
+    return h, BlockSeen(scores, gates, streams.step.mean(axis=1))
 
 
 @spec(part="model")
@@ -166,8 +169,8 @@ class Mamba2Block:
         return rms_norm(params.norm, h), seen
 
 
-def _layer(state: int, h: Array, layer: Mamba2Weights, asked: int) -> tuple[Array, BlockSeen]:
-    return mamba2_layer(h, layer, asked, state)
+def _layer(state: int, h: Array, layer: Mamba2Weights, asked: int, number: int) -> tuple[Array, BlockSeen]:
+    return mamba2_layer(h, layer, asked, state, number)
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4, 5, 6, 7))

@@ -27,6 +27,7 @@ from iclab.core.spec import part, spec
 from iclab.models.embedding import LabelEmbedding
 from iclab.models.forms import running_sum
 from iclab.models.selective import BlockParams, BlockSeen, answer, causal_convolution, check_block, step_bias
+from iclab.models.sites import site
 from iclab.models.stack import Affine, cut, rms_norm, through
 
 
@@ -86,14 +87,18 @@ def select(layer: MambaWeights, h: Float[Array, "tokens size"]) -> tuple[Selecte
     return Selected(step, -jnp.exp(layer.A_log), B, C, x), z
 
 
-def mamba_layer(h: Float[Array, "tokens size"], layer: MambaWeights, asked: int
+def mamba_layer(h: Float[Array, "tokens size"], layer: MambaWeights, asked: int, number: int = 0
                 ) -> tuple[Float[Array, "asked size"], BlockSeen]:
-    """The last `asked` tokens after one block, and what led to the query."""
+    """The last `asked` tokens after one block, and what led to the query; `number` is the layer's."""
     chosen, z = select(layer, rms_norm(layer.norm, h))
+    chosen = chosen._replace(step=site("steps", chosen.step, number, ("token", "channel")),
+                             B=site("writing", chosen.B, number, ("token", "state")),
+                             C=site("reading", chosen.C, number, ("token", "state")))
     y = last_state(chosen) if asked == 1 else scan_states(chosen)[-asked:]
     y = (y + layer.D * chosen.x[-asked:]) * jax.nn.silu(z[-asked:])
     gates = (chosen.step * reaching(chosen).mean(axis=2)).mean(axis=1)
-    return h[-asked:] + y @ layer.out_proj, BlockSeen(chosen.B @ chosen.C[-1], gates, chosen.step.mean(axis=1))
+    h = site("stream", h[-asked:] + y @ layer.out_proj, number, ("reader", "channel"))
+    return h, BlockSeen(chosen.B @ chosen.C[-1], gates, chosen.step.mean(axis=1))
 
 
 @spec(part="model")

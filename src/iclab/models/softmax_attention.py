@@ -18,6 +18,7 @@ from iclab.core.limits import DEEPEST
 from iclab.core.spec import part, require_count, spec
 from iclab.models.embedding import LabelEmbedding
 from iclab.models.gpt2 import attend
+from iclab.models.sites import site
 from iclab.models.stack import Affine, cut, layer_norm, stacked, through
 
 
@@ -94,9 +95,10 @@ class SoftmaxAttention:
     def stream(self, params: AttentionParams, h: Float[Array, "tokens size"], asked: int | None = None
                ) -> tuple[Float[Array, "asked size"], AttentionSeen]:
         """Embedded tokens through all blocks and the last norm, the last `asked` of them (none: all)."""
-        def layer(h: Array, block: AttentionWeights, count: int) -> tuple[Array, AttentionSeen]:
-            written, weights = attend(block.qkv, block.out, layer_norm(block.norm, h), self.heads, count)
-            return h[-count:] + written, AttentionSeen(weights[:, -1].mean(axis=0))
+        def layer(h: Array, block: AttentionWeights, count: int, number: int) -> tuple[Array, AttentionSeen]:
+            written, weights = attend(block.qkv, block.out, layer_norm(block.norm, h), self.heads, count, number)
+            h = site("stream", h[-count:] + written, number, ("reader", "channel"))
+            return h, AttentionSeen(weights[:, -1].mean(axis=0))
 
         h, seen = through(params.blocks, h, layer, asked)
         return layer_norm(params.norm, h), seen

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from iclab.models.sites import watched
+
 SMALLEST = 1e-5
 """Added to a variance before it divides."""
 
@@ -37,18 +39,32 @@ def stacked(blocks: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *blocks)
 
 
-def through(blocks: Any, h: Float[Array, "tokens size"], layer: Callable[[Array, Any, int], tuple[Array, Any]],
+def through(blocks: Any, h: Float[Array, "tokens size"], layer: Callable[[Array, Any, int, int], tuple[Array, Any]],
             asked: int | None = None) -> tuple[Float[Array, "asked size"], Any]:
     """The last `asked` tokens (none: all) after all stacked blocks, and what each layer shows.
 
-    `layer(h, block, count)` returns the last `count` tokens and a named tuple of what a probe may look at.
+    `layer(h, block, count, number)` returns the last `count` tokens and a named tuple of what a probe may look at;
+    `number` names its sites.
     """
+    if watched():
+        return _one_by_one(blocks, h, layer, asked)
     # All layers but the last are one program; the last computes only the tokens requested.
     first, last = (jax.tree.map(lambda leaf, part=part: leaf[part], blocks) for part in (slice(-1), -1))
     tokens = h.shape[0]
-    h, seen = jax.lax.scan(lambda h, block: layer(h, block, tokens), h, first)
-    h, seen_last = layer(h, last, asked or tokens)
+    h, seen = jax.lax.scan(lambda h, block: layer(h, block, tokens, 0), h, first)
+    h, seen_last = layer(h, last, asked or tokens, 0)
     return h, jax.tree.map(lambda part, one: jnp.concatenate([part, one[None]]), seen, seen_last)
+
+
+def _one_by_one(blocks: Any, h: Float[Array, "tokens size"], layer: Callable[[Array, Any, int, int], tuple[Array, Any]],
+                asked: int | None) -> tuple[Float[Array, "asked size"], Any]:
+    """`through` where a site is watched: its value cannot leave a scan."""
+    tokens, depth, shown = h.shape[0], jax.tree.leaves(blocks)[0].shape[0], []
+    for number in range(depth):
+        block = jax.tree.map(lambda leaf, number=number: leaf[number], blocks)
+        h, seen = layer(h, block, tokens if number < depth - 1 else asked or tokens, number)
+        shown.append(seen)
+    return h, stacked(shown)
 
 
 def cut(draw: Callable[[tuple[int, ...]], Array], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
