@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from iclab.probes.reasoning import reason
     from iclab.probes.regressors import descent_predictor, huber_predictor, pool_predictor, ridge_predictor
     from iclab.prompts import Chain, Classification, Family, Prompt, Regression, chain_test, from_labelled
-    from iclab.prompts import Chain, Classification, Family, Prompt, chain_test, from_labelled
     from iclab.prompts.tables import from_csv
     from iclab.report.playground.own import playground
     from iclab.sweeps.results import stored_results
@@ -91,7 +90,6 @@ _HOME = {
     "iclab.papers.cot.compare": ("compare_reasoning",),
     "iclab.papers.reproducing": ("reproduce",),
     "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "Regression", "chain_test", "from_labelled"),
-    "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "chain_test", "from_labelled"),
     "iclab.prompts.tables": ("from_csv",),
     "iclab.figures.lines": ("line_plot",),
     "iclab.figures.phase": ("phase_diagram",),
