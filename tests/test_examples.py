@@ -160,6 +160,13 @@ def test_models_of_other_libraries_do_what_all_models_must(library, name, model,
     check_model(getattr(load(name, 0, monkeypatch), model)(), folder=tmp_path)
 
 
+def test_mamba_filters_poison_in_regression_where_huber_does_not(monkeypatch):
+    errors = load("19", 500, monkeypatch).main()
+    assert errors["mamba"]["pulled"] < 0.5
+    assert errors["Huber"]["pulled"] > 1
+    assert errors["linear"]["pulled"] > 1
+
+
 def test_a_training_is_followed_and_logged(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
     curves, models, folder = load("13", 300, monkeypatch).main()

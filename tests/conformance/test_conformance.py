@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, SoftmaxMLP, replace
+from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, Regression, SoftmaxMLP, replace
 from iclab.conformance import ConformanceError, check_model, check_prompts, check_values
 from iclab.core import registry
 from iclab.core.parse import of_kind
@@ -26,6 +26,7 @@ FAMILIES = {
     "patterns": SMALL, "patterns with noise": replace(SMALL, noise_norm=0.2, rotation_seed=1), "chains": SHORT,
     "chain tests": chain_test(SHORT, patterns=4),
     "rows": from_labelled([[1.0, 2], [0, 1], [3, 1], [2, 2]], [0, 1, 0, 1], prompt_length=3, outlier_fraction=0.3),
+    "regression": Regression(dimension=6, outlier_patterns=1, outlier_fraction=0.3, prompt_length=4, pool=3),
 }
 PROMPTS = {"sign": SMALL, "step": SHORT}
 

@@ -28,6 +28,7 @@ from iclab.prompts.randomness import (
     threefry,
     uniform16,
 )
+from iclab.prompts.roles import try_rule
 
 WEIGHTS, SUPPORT = 11, 12
 """What the words of a task are for: the upper word of their counter."""
@@ -106,7 +107,9 @@ class Regression(Family):
         require(self.outlier_fraction == 0 or self.outlier_patterns > 0, "outlier_fraction", self.outlier_fraction,
                 "be 0 when outlier_patterns is 0")
         require_choice(self, "placement", PLACEMENTS)
-        if not callable(self.label_rule):
+        if callable(self.label_rule):
+            try_rule(self)
+        else:
             require_choice(self, "label_rule", LABEL_RULES)
 
     @property

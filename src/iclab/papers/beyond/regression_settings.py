@@ -20,11 +20,11 @@ def averaging(learning_rate: Any) -> optax.GradientTransformation:
 
 
 def fading(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam whose step falls to a hundredth over 1,000 steps: small gradients matter in directions that tasks lack."""
-    return optax.adam(optax.linear_schedule(learning_rate, learning_rate / 100, 2_000))
+    """Adam whose step falls to a hundredth over 1,500 steps: small gradients matter in directions that tasks lack."""
+    return optax.adam(optax.linear_schedule(learning_rate, learning_rate / 100, 1_500))
 
 
-def linear_run(prompts: Regression, training: Training) -> Run:
+def linear_run(prompts: Regression, training: Training, init_scale: float = 0.5) -> Run:
     """One layer of linear attention on regression prompts."""
-    return Run(model=GatedAttention(member="linear", normalise=True, init_scale=0.5), prompts=prompts,
+    return Run(model=GatedAttention(member="linear", normalise=True, init_scale=init_scale), prompts=prompts,
                training=training)
