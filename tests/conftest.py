@@ -25,7 +25,8 @@ settings.register_profile("iclab", deadline=None, max_examples=5)
 settings.load_profile("iclab")
 
 
-COMPILED_CHEAPLY = {"conformance", "errors", "kernels", "models", "probes", "prompts", "pytorch", "training"}
+COMPILED_CHEAPLY = {"conformance", "errors", "hub", "kernels", "models", "probes", "prompts", "pytorch", "tracking",
+                    "training"}
 """Folders whose tests compile many small programs and run each for a moment: there XLA's optimisations cost more than
 they gain. All other tests, including the slow ones and those of the papers' entries, run what users run."""
 LONGEST = ("test_entries.py", "test_ray.py", "test_processes.py", "test_examples.py", "test_cot_claims.py",

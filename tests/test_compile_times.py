@@ -12,7 +12,20 @@ import jax
 import numpy as np
 import pytest
 
-from iclab import GPT2, Chain, ChainAttention, Classification, GatedAttention, Run, SoftmaxMLP, Training, train
+from iclab import (
+    GPT2,
+    Chain,
+    ChainAttention,
+    Classification,
+    GatedAttention,
+    Mamba2Block,
+    MambaBlock,
+    Run,
+    SoftmaxAttention,
+    SoftmaxMLP,
+    Training,
+    train,
+)
 from iclab.prompts.arrays import from_labelled
 from iclab.prompts.chain import chain_test
 from iclab.prompts.transitions import weak_step
@@ -41,6 +54,8 @@ MANY_SHAPES = ("noisy chains", "wrong chains", "wrong partly solved")
 RUNS = {
     "mamba": (GatedAttention(), SMALL, 17), "mamba, 3 layers": (GatedAttention(layers=3), SMALL, 30),
     "gla": (GatedAttention(member="gla"), SMALL, 31), "softmax": (SoftmaxMLP(), SMALL, 18),
+    "mamba block": (MambaBlock(), SMALL, 17), "mamba block, 3 layers": (MambaBlock(layers=3), SMALL, 30),
+    "mamba2 block": (Mamba2Block(layers=2), SMALL, 17), "attention": (SoftmaxAttention(layers=2), SMALL, 30),
     "gpt2": (GPT2(), SMALL, 3), "chain": (ChainAttention(), CHAIN, 30),
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iclab import Store
+from iclab.conformance import check_model
 from iclab.lab.claims import judged
 from iclab.lab.entries import Size
 from iclab.lab.judging import run_entry
@@ -113,6 +114,16 @@ def test_a_pytorch_loop_trains_a_model_of_the_papers_and_ones_own(monkeypatch):
 
 
 @pytest.mark.slow
+def test_gates_are_set_and_transplanted(monkeypatch):
+    errors = load("18", 600, monkeypatch).main()
+    assert errors["Mamba"] < 0.05
+    assert errors["linear Transformer with Mamba's gates"] < 0.05
+    assert errors["Mamba, the gates of poisoned examples at 1"] > 0.5
+    assert min(errors["Mamba, every gate at 1"], errors["linear Transformer"]) > 0.4
+    assert errors["a vote without attention on the query's pattern"] > 0.5 > errors["a vote"]
+
+
+@pytest.mark.slow
 def test_trained_against_an_attack_mamba_shuts_it_out_and_falls_to_the_next(monkeypatch):
     rounds = load("14", 800, monkeypatch).main()
     assert all(errors["worst attack on it"] > 0.8 for errors in rounds)
@@ -128,6 +139,34 @@ def test_a_faulty_sensor_breaks_linear_attention(monkeypatch):
     assert errors["linear"][0] < 0.1
 
 
+def test_a_model_in_equinox_is_trained_and_attacked(monkeypatch):
+    pytest.importorskip("equinox", reason="the frameworks extra is not installed")
+    errors = load("16", 150, monkeypatch).main()
+    assert max(errors[0.0], errors[0.3]) < 0.1
+
+
+@pytest.mark.slow
+def test_a_model_in_flax_is_trained_and_attacked(monkeypatch):
+    pytest.importorskip("flax", reason="the frameworks extra is not installed")
+    errors = load("17", 400, monkeypatch).main()
+    assert max(errors[0.0], errors[0.3]) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("library", "name", "model"), [("equinox", "16", "EquinoxReader"),
+                                                        ("flax", "17", "FlaxReader")])
+def test_models_of_other_libraries_do_what_all_models_must(library, name, model, monkeypatch, tmp_path):
+    pytest.importorskip(library, reason="the frameworks extra is not installed")
+    check_model(getattr(load(name, 0, monkeypatch), model)(), folder=tmp_path)
+
+
+def test_mamba_filters_poison_in_regression_where_huber_does_not(monkeypatch):
+    errors = load("19", 500, monkeypatch).main()
+    assert errors["mamba"]["pulled"] < 0.5
+    assert errors["Huber"]["pulled"] > 1
+    assert errors["linear"]["pulled"] > 1
+
+
 @pytest.mark.slow
 def test_an_order_parameter_of_ones_own_goes_as_predicted(monkeypatch):
     followed = load("20", 300, monkeypatch).main()
@@ -135,34 +174,31 @@ def test_an_order_parameter_of_ones_own_goes_as_predicted(monkeypatch):
     assert all(abs(predicted[-1] - trained[-1]) < 0.1 for predicted, trained in followed.values())
 
 
-def test_the_page_on_dynamics_runs(capsys):
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "dynamics.md").read_text(), re.S):
-        exec(compile(block, "dynamics.md", "exec"), names)
-    assert names["population"].error[-1] < 0.01
-    first, *others, mean = (line.split() for line in capsys.readouterr().out.splitlines()[-5:])
-    assert all(abs(int(own) / int(trained) - 1) < 0.05 for _, own, trained in (first, *others))
-    assert mean[:2] == ["mean", "start"]
-
-
-def test_the_tutorial_runs_from_top_to_bottom(capsys):
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S):
-        exec(compile(block.replace("steps=1500", "steps=600"), "tutorial.md", "exec"), names)
+def test_a_training_is_followed_and_logged(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
+    curves, models, folder = load("13", 300, monkeypatch).main()
+    for index, trained in enumerate(models):
+        assert curves.loss[index] == trained.loss.tolist()
+        assert curves.gate[index] == trained.probes["gate"].tolist()
     printed = capsys.readouterr().out
-    assert "Theorem 4 of linear Transformer - not covered" in printed
-    assert names["check"].measured < 0.1
-    mamba, linear = (names["measure_error"](names[name], names["attack"]).error for name in ("mamba", "linear"))
-    assert mamba < 0.1
-    assert linear > 0.5
+    assert "rate 0.1  █" in printed
+    assert "rate 1.0  █" in printed
+    if folder is not None:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        logged = sorted(EventAccumulator(str(path)).Reload().Scalars("loss")[-1].value for path in tmp_path.iterdir())
+        assert logged == pytest.approx(sorted(trained.loss[-1] for trained in models), rel=1e-6)
 
 
-def test_the_sweep_file_is_a_phase_diagram_of_a_thousand_trainings():
+def test_the_sweep_files_are_a_phase_diagram_of_a_thousand_trainings_and_a_line_plot():
     from iclab import read_sweep
 
     sweep, plot = read_sweep(ROOT / "examples" / "04_phase_diagram.toml")
     assert len(sweep.trials()) == 1000
     assert (plot.x, plot.y) == ("prompts.outlier_fraction", "prompts.outlier_scale")
+    sweep, lines = read_sweep(ROOT / "examples" / "21_lines.toml")
+    assert len(sweep.trials()) == 200
+    assert (lines.x, lines.y, lines.by) == ("test.outlier_fraction", "error", "prompts.outlier_fraction")
 
 
 def test_the_readmes_program_runs(capsys):

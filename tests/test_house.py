@@ -18,6 +18,9 @@ from iclab.models import (
     ChainEmbedding,
     GatedAttention,
     LabelEmbedding,
+    Mamba2Block,
+    MambaBlock,
+    SoftmaxAttention,
     SoftmaxMLP,
     VectorEmbedding,
 )
@@ -26,11 +29,12 @@ from iclab.prompts import ArrayPrompts, Chain, Classification
 from iclab.training import Run, Training
 
 SOURCE = Path(iclab.__file__).parent
-ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "torch", "probes", "conformance", "theory",
-         "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli", "__main__"]
+ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "tracking", "torch", "probes", "hub",
+         "conformance", "theory", "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli",
+         "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
-SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, ChainAttention, LabelEmbedding,
-         VectorEmbedding, ChainEmbedding, Training, Run]
+SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, MambaBlock, Mamba2Block,
+         SoftmaxAttention, ChainAttention, LabelEmbedding, VectorEmbedding, ChainEmbedding, Training, Run]
 
 
 def room(path):

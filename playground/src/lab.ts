@@ -1,22 +1,24 @@
 // The models and what they make of the chosen prompts; everything that the views show is computed here.
 import { computed, untracked } from "@preact/signals";
-import { type Exhibits, model, unpacked } from "./exhibits";
+import { exhibits, type Model, model, unpacked } from "./exhibits";
+import { QUERIES } from "./fields";
 import { type Columns, read, type Reading } from "./models/gated";
-import { attend, decide } from "./models/softmax";
-import { ask, chainOfThought, endsOnly } from "./models/chain";
+import { attend, decide, readSoftmax } from "./models/softmax";
+import { ask, chainOfThought, endsOnly, type Reasoner } from "./models/chain";
 import { columnsOf, drawAttacked, drawMixed, edited, floor, newPatterns, type Prompt } from "./prompts/classification";
 import { answerOdds, type ChainEdits, drawChains, type Slips, vectorsOf, votes } from "./prompts/chains";
 import { shuffled, source } from "./random";
 import { running } from "./running";
-import { attackOf, mixingOf, type Order, QUERIES, slipsOf, state, type Tab } from "./state";
+import { attackOf, mixingOf, type Order, slipsOf, state, type Tab } from "./state";
 
-export const exhibits: Exhibits = JSON.parse(document.getElementById("exhibits")!.textContent!);
-export const gated = exhibits.poison.models.map(model);
-export const softmaxes = exhibits.softmax.models.map(model);
-export const reasoner = model(exhibits.chain.model);
-const basis = unpacked(exhibits.chain.prompts.basis);
-const chains = exhibits.chain.prompts;
-const patternVectors = basis.slice(0, chains.patterns * chains.dimension);
+// A tab without data is not shown, and what belongs to it is never computed.
+/** The models that read labelled prompts. */
+export const readers = (exhibits.poison?.models ?? []).map(model);
+export const softmaxes = (exhibits.softmax?.models ?? []).map(model);
+const reasoners = (exhibits.chain?.models ?? []).map(model);
+const chains = exhibits.chain?.prompts!;
+const basis = chains === undefined ? new Float64Array(0) : unpacked(chains.basis);
+const patternVectors = basis.slice(0, chains?.patterns * chains?.dimension);
 const MANY_PROMPTS = 7_654_321; // the seed of the prompts over which errors are counted
 
 /** The values of a tab; computed, so that what depends on them rests while others change. */
@@ -30,7 +32,7 @@ const watched = (tab: Tab, text: () => string) => computed(() => (state.value.ta
 
 export const attack = computed(() => attackOf(poison.value));
 const edits = computed(() => state.value.edits);
-const attacked = exhibits.poison.prompts;
+const attacked = exhibits.poison?.prompts!;
 const outlierScale = computed(() => attack.value.scale * attacked.trainingScale);
 
 const attackedSource = computed(() => source(Number(poison.value.seed), 0));
@@ -39,40 +41,60 @@ export const drawnPrompt = computed<Prompt>(() => drawAttacked(attack.value, att
 export const attackedPrompt = computed<Prompt>(() =>
   edited(drawnPrompt.value, edits.value, attack.value, attackedSource.value));
 
-export const attackedColumns = computed<Columns>(() => columnsOf(attackedPrompt.value, attacked, outlierScale.value, 1));
+/** A prompt as models with different label norms read it, each made when it is first asked for. */
+function columnsByNorm(prompt: Prompt, scale: number): (norm: number) => Columns {
+  const made = new Map<number, Columns>();
+  return (norm) => {
+    if (!made.has(norm)) made.set(norm, columnsOf(prompt, attacked, scale, norm, attacked.own?.mixtures));
+    return made.get(norm)!;
+  };
+}
+
+/** What a model makes of a labelled prompt. */
+export function readWith(one: Model, at: number, columns: Columns): Reading {
+  return one.kind === "softmax" ? readSoftmax(one.weights[at][0], columns) : read(one, one.weights[at], columns);
+}
+
+const attackedByNorm = computed(() => columnsByNorm(attackedPrompt.value, outlierScale.value));
+export const attackedColumns = computed<Columns>(() => attackedByNorm.value(1));
 
 export const readings = computed<Reading[]>(() =>
-  gated.map((one) => read(one, one.weights[Number(poison.value.trained)], attackedColumns.value)));
+  readers.map((one) => readWith(one, Number(poison.value.trained), attackedByNorm.value(one.norm))));
 
 export const attackedErrors = running(
-  watched("poison", () => JSON.stringify({ ...poison.value, seed: 0 })),
+  watched("poison", () => JSON.stringify({ ...poison.value, seed: 0, layer: 0 })),
   () => {
     const [now, at, scale] = [attack.value, Number(poison.value.trained), outlierScale.value];
     return (prompt) => {
       const drawn = drawAttacked(now, attacked, source(MANY_PROMPTS, prompt));
-      const columns = columnsOf(drawn, attacked, scale, 1);
-      return gated.map((one) => (read(one, one.weights[at], columns).output * drawn.truth > 0 ? 0 : 1));
+      const columns = columnsByNorm(drawn, scale);
+      return readers.map((one) => (readWith(one, at, columns(one.norm)).output * drawn.truth > 0 ? 0 : 1));
     };
   });
 
-export const attackedFloor = computed(() => floor(attack.value.length, attack.value.fraction));
+export const attackedFloor = computed(() => floor(attack.value.length, attack.value.fraction, attack.value.decisive));
 
 // --- chains -----------------------------------------------------------------------------------------------------
 
-function think(W: Float64Array, seed: number, number: number, slips: Slips, changes: ChainEdits = {}) {
+/** The model that is chosen, where there are several. */
+export const reasoner = computed(() => reasoners[Number(thought.value.model ?? 1) - 1]);
+/** The same with its weights at the step of training that is chosen. */
+const reasoning = computed<Reasoner>(() => ({ ...reasoner.value, layers: reasoner.value.weights[Number(thought.value.trained)] }));
+
+function think(one: Reasoner, seed: number, number: number, slips: Slips, changes: ChainEdits = {}) {
   const draw = source(seed, number);
   const prompt = drawChains(slips, chains.patterns, chains.steps, draw, changes);
   const context = vectorsOf(prompt, basis, chains.dimension, chains.noise, chains.steps, draw);
-  return { prompt, context, ...thoughtsOn(W, context, prompt.truth[0]), voted: votes(prompt) };
+  return { prompt, context, ...thoughtsOn(one, context, prompt.truth[0]), voted: votes(prompt) };
 }
 
 /** Both ways of reasoning about a query, on examples given as vectors. */
-export function thoughtsOn(W: Float64Array, context: ReturnType<typeof vectorsOf>, query: number) {
+export function thoughtsOn(one: Reasoner, context: ReturnType<typeof vectorsOf>, query: number) {
   const { steps, dimension } = chains;
   const first = patternVectors.slice(query * dimension, (query + 1) * dimension);
   return {
-    steps: chainOfThought(W, steps, dimension, context, first, patternVectors),
-    direct: ask(W, steps, dimension, endsOnly(context, steps, dimension), [first], patternVectors),
+    steps: chainOfThought(one, steps, dimension, context, first, patternVectors),
+    direct: ask(one, steps, dimension, endsOnly(context, steps, dimension), [first], patternVectors),
   };
 }
 
@@ -80,7 +102,7 @@ export function thoughtsOn(W: Float64Array, context: ReturnType<typeof vectorsOf
 export const drawnChains = computed(() =>
   drawChains(slipsOf(thought.value), chains.patterns, chains.steps, source(Number(thought.value.seed), 0)));
 export const thoughts = computed(() =>
-  think(reasoner.weights[Number(thought.value.trained)].W, Number(thought.value.seed), 0, slipsOf(thought.value),
+  think(reasoning.value, Number(thought.value.seed), 0, slipsOf(thought.value),
     state.value.chainEdits));
 
 /** Errors of the last step of the chain, of all its steps, of the answer at once; the same of the ideal votes. */
@@ -88,9 +110,9 @@ export const thoughtErrors = running(
   watched("thought", () => JSON.stringify({ ...thought.value, seed: 0, look: 0 })),
   () => {
     const slips = slipsOf(thought.value);
-    const W = reasoner.weights[Number(thought.value.trained)].W;
+    const one = reasoning.value;
     return (number) => {
-      const { prompt, steps, direct, voted } = think(W, MANY_PROMPTS, number, slips);
+      const { prompt, steps, direct, voted } = think(one, MANY_PROMPTS, number, slips);
       const truth = prompt.truth.slice(1);
       const last = truth.length - 1;
       const wrong = (said: number, k: number): number => (said === truth[k] ? 0 : 1);
@@ -106,8 +128,8 @@ export const odds = computed(() => answerOdds(slipsOf(thought.value), chains.pat
 // --- softmax ----------------------------------------------------------------------------------------------------
 
 export const softmaxModel = computed(() => softmaxes[mixing.value.start === "usual" ? 0 : 1]);
-const softmaxWeights = computed(() => softmaxModel.value.weights[Number(mixing.value.trained)]);
-const mixed = exhibits.softmax.prompts;
+const softmaxWeights = computed(() => softmaxModel.value.weights[Number(mixing.value.trained)][0]);
+const mixed = exhibits.softmax?.prompts!;
 /** The norm of what each neuron reads; pruning goes by it (li2024icl, section 3.5). */
 export const norms = computed(() => softmaxWeights.value.norms);
 

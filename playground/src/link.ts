@@ -1,10 +1,13 @@
 // The state as a link: #tab?field=value&..., with the fields that differ from the usual ones, and changes by hand.
 // What a link gets wrong is left as usual: a link may be edited, or come from another version.
-import { FIELDS, type State, type Tab, TABS, usual } from "./state";
+import { FIELDS, SHOWN, type State, type Tab, usual } from "./state";
 
-const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz";
+const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
-/** Numbers below 36, a letter each. */
+/** Steps of a chain. */
+const STEPS = "most" in FIELDS.thought.look ? FIELDS.thought.look.most : 0;
+
+/** Numbers below 64, a letter each. */
 const letters = (numbers: Iterable<number>): string => [...numbers].map((n) => DIGITS[n]).join("");
 const numbers = (text: string): number[] => [...text].map((letter) => DIGITS.indexOf(letter)).filter((n) => n >= 0);
 const ids = (marks: Record<number, boolean>, wanted: boolean): string =>
@@ -32,7 +35,7 @@ export function toLink(state: State): string {
 export function fromLink(link: string): State {
   const made = usual();
   const [name, query] = link.replace(/^#/, "").split("?");
-  if (!(TABS as readonly string[]).includes(name)) return made;
+  if (!(SHOWN as readonly string[]).includes(name)) return made;
   const tab = name as Tab;
   made.tab = tab;
   const given = new URLSearchParams(query ?? "");
@@ -56,8 +59,8 @@ export function fromLink(link: string): State {
   }
   if (tab === "thought") {
     for (const text of (given.get("steps") ?? "").split("_")) {
-      const match = /^(\d{1,2})\.([0-2])\.(\d)$/.exec(text);
-      if (match !== null) made.chainEdits[`${Number(match[1])}.${match[2]}`] = Number(match[3]);
+      const match = /^(\d{1,2})\.(\d{1,3})\.(\d)$/.exec(text);
+      if (match !== null && Number(match[2]) < STEPS) made.chainEdits[`${Number(match[1])}.${match[2]}`] = Number(match[3]);
     }
   }
   return made;

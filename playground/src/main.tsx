@@ -1,23 +1,28 @@
 // The page: three tabs, a link that keeps the state, and the models' functions for whoever opens the console.
 import { effect, signal } from "@preact/signals";
 import { render } from "preact";
+import { exhibits } from "./exhibits";
 import {
-  attackedColumns, attackedPrompt, exhibits, gated, kept, mixedColumns, mixedPrompt, mixedReading, readings, reasoner, softmaxes, thoughts,
+  attackedColumns, attackedPrompt, kept, mixedColumns, mixedPrompt, mixedReading, readers, readings, readWith, reasoner, softmaxes, thoughts,
   thoughtsOn,
 } from "./lab";
 import { announced } from "./announced";
 import { fromLink, toLink } from "./link";
-import { read } from "./models/gated";
 import { attend, decide, hidden } from "./models/softmax";
-import { state, type Tab, TABS } from "./state";
-import { Poison, poisonSummary } from "./views/poison";
+import { SHOWN, state, type Tab } from "./state";
+import { poisonSummary } from "./views/board";
+import { OwnModels } from "./views/own";
+import { Poison } from "./views/poison";
 import { Softmax, softmaxSummary } from "./views/softmax";
 import { Thought, thoughtSummary } from "./views/thought";
 import { selected } from "./views/tokens";
 
-const NAMES: Record<Tab, string> = { poison: "Poisoned prompts", thought: "Chain of thought", softmax: "Softmax Transformer" };
+const { own } = exhibits.about;
+const NAMES: Record<Tab, string> = { poison: own ? "Labelled prompts" : "Poisoned prompts", thought: "Chain of thought", softmax: "Softmax Transformer" };
 const SUMMARIES: Record<Tab, () => string> = { poison: poisonSummary, thought: thoughtSummary, softmax: softmaxSummary };
 const copied = signal("");
+/** A page inside a notebook has no address of its own. */
+const addressed = location.protocol !== "about:";
 
 async function copyLink(): Promise<void> {
   const link = toLink(state.peek());
@@ -39,29 +44,29 @@ function App() {
       <header>
         <div class="title">
           <h1>iclab playground</h1>
-          <p>Poison it, break it, prune it yourself, and watch the model inside.</p>
+          <p>{own ? "Your models: change their prompts yourself, and watch what happens inside." : "Poison it, break it, prune it yourself, and watch the model inside."}</p>
         </div>
         <div class="actions">
           {exhibits.about.report && <a href="report.html">Report</a>}
-          <button type="button" onClick={copyLink}>Copy link</button>
+          {addressed && <button type="button" onClick={copyLink}>Copy link</button>}
           <span role="status" class="soft">{copied.value}</span>
         </div>
-        <nav role="tablist" aria-label="Experiments" onKeyDown={(event) => {
+        {SHOWN.length > 1 && <nav role="tablist" aria-label="Experiments" onKeyDown={(event) => {
           const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
           if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-          const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length];
+          const next = SHOWN[(SHOWN.indexOf(tab) + step + SHOWN.length) % SHOWN.length];
           state.value = { ...state.peek(), tab: next };
           requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
         }}>
-          {TABS.map((one) => (
+          {SHOWN.map((one) => (
             <button key={one} id={`tab-${one}`} type="button" role="tab" aria-selected={one === tab} aria-controls="panel"
               tabIndex={one === tab ? 0 : -1} onClick={() => { state.value = { ...state.peek(), tab: one }; }}>{NAMES[one]}</button>
           ))}
-        </nav>
+        </nav>}
       </header>
       <main>
-        <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-          {tab === "poison" ? <Poison /> : tab === "thought" ? <Thought /> : <Softmax />}
+        <div id="panel" {...(SHOWN.length > 1 && { role: "tabpanel", "aria-labelledby": `tab-${tab}` })}>
+          {tab === "poison" ? (own ? <OwnModels /> : <Poison />) : tab === "thought" ? <Thought /> : <Softmax />}
         </div>
       </main>
       <Summary />
@@ -85,10 +90,11 @@ function About() {
     <footer>
       <details>
         <summary>Where the weights come from</summary>
-        <p>Trained by iclab {version} on {date} with seed {seed}; <code>iclab play</code> trains them again. The page computes in double
-          precision with weights in single precision, and its prompts come from a generator of its own: the same distributions as in
-          Python, not the same draws. In the console <code>iclab</code> holds the models and what they read.</p>
-        {[...gated, ...softmaxes, reasoner].map((model) => (
+        <p>{own ? `Your models, put into this page by iclab ${version} on ${date}.` : <>Trained by iclab {version} on {date} with seed {seed}; <code>iclab
+          play</code> trains them again.</>} The page computes in double precision with weights in single precision, and its prompts come
+          from a generator of its own: the same distributions as in Python, not the same draws. In the console <code>iclab</code> holds
+          the models and what they read.</p>
+        {[exhibits.poison, exhibits.softmax, exhibits.chain].flatMap((tab) => tab?.models ?? []).map((model) => (
           <details key={model.key}>
             <summary>{model.name} <code>{model.run}</code></summary>
             <pre>{JSON.stringify(model.spec, null, 1)}</pre>
@@ -113,18 +119,20 @@ effect(() => {
   clearTimeout(pending);
   // Browsers refuse a history that changes at every move of a slider.
   pending = window.setTimeout(() => {
-    if (location.hash !== known || link === known) return; // the visitor has gone elsewhere, or nothing is new
+    if (!addressed || location.hash !== known || link === known) return; // the visitor has gone elsewhere, or nothing is new
     history.replaceState(null, "", link);
     known = link;
   }, 150);
 });
 const root = document.getElementById("app")!;
+root.classList.toggle("framed", !addressed);
 root.replaceChildren();
 render(<App />, root);
 
 /** For the console and for tests: read any prompt with any model, or what is on the page now. */
 const iclab = {
-  exhibits, gated, softmaxes, reasoner, read, attend, decide, hidden, thoughtsOn,
+  exhibits, models: readers, softmaxes, read: readWith, attend, decide, hidden, thoughtsOn,
+  get reasoner() { return reasoner.peek(); },
   get prompt() { return attackedPrompt.peek(); },
   get columns() { return attackedColumns.peek(); },
   get readings() { return readings.peek(); },

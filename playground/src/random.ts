@@ -34,3 +34,9 @@ export function shuffled(draw: Source, first: number, count: number): number[] {
   const key = order.map((i) => draw(first + i));
   return order.sort((i, j) => key[i] - key[j]);
 }
+
+/** Independent numbers from N(0, 1), two slots each from `first` on. */
+export function normals(draw: Source, first: number, count: number): Float64Array {
+  return Float64Array.from({ length: count }, (_, i) =>
+    Math.sqrt(-2 * Math.log(1 - draw(first + 2 * i))) * Math.cos(2 * Math.PI * draw(first + 2 * i + 1)));
+}

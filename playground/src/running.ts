@@ -32,7 +32,7 @@ export function running(key: ReadonlySignal<string>, judge: () => (prompt: numbe
         const found = measure(prompts);
         sums = found.map((value, i) => value + (sums[i] ?? 0));
         prompts += 1;
-      } while (prompts < many && (prompts % 8 !== 0 || performance.now() < until));
+      } while (prompts < many && performance.now() < until);
       counted.value = { prompts, means: sums.map((sum) => sum / prompts) };
       if (prompts < many) frame = requestAnimationFrame(work);
     };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Arrays } from "../src/exhibits";
 import { type Columns, read } from "../src/models/gated";
-import { attend, decide, softmax } from "../src/models/softmax";
+import { attend, decide, readSoftmax, softmax } from "../src/models/softmax";
 import { ask, endsOnly, largest, type Steps } from "../src/models/chain";
 import { source } from "../src/random";
 
@@ -17,6 +17,8 @@ const count = 7;
 const columns: Columns = { width, count, values: numbers(width * count) };
 columns.values[width * count - 1] = 0;
 const column = (i: number): number[] => Array.from(columns.values.subarray(i * width, (i + 1) * width));
+
+const spec = { member: "mamba", norm: 1, retention: 0.9, temperature: 16, causal: true, normalise: false };
 
 /** The recurrence h <- d h + b v k^T, state by state, with a key of W_B p and a query of W_C p. */
 function recurrence(W_B: Float64Array, W_C: Float64Array, decay: (p: number[]) => number[], intake: (p: number[]) => number): number {
@@ -50,16 +52,58 @@ test("every member is its recurrence", () => {
     mamba2: [(p) => [Math.exp(-softplus(logit(p)) * Math.exp(0.3))], one],
     mamba2_step: [(p) => [Math.exp(-softplus(logit(p)) * Math.exp(0.3))], (p) => softplus(logit(p))],
   };
-  for (const [key, [decay, intake]] of Object.entries(rules)) {
-    const found = read({ key, retention: 0.9, temperature: 16 }, { A, w, a }, columns);
+  for (const [member, [decay, intake]] of Object.entries(rules)) {
+    const found = read({ ...spec, member }, [{ A, w: member === "linear" || member === "retnet" ? new Float64Array(0) : w, a }], columns);
     near(found.output, recurrence(W_B, W_C, decay, intake));
-    near(found.votes.reduce((sum, vote) => sum + vote, 0), found.output);
+    near(found.layers[0].votes.reduce((sum, vote) => sum + vote, 0), found.output);
   }
   const W = numbers(width * width);
   const gates = (p: number[]): number[] => Array.from({ length: width }, (_, k) => sigmoid(p.reduce((sum, value, j) => sum + W[k * width + j] * value, 0)));
-  near(read({ key: "gla", retention: 1, temperature: 1 }, { W_B, W_C, w: W, a: new Float64Array(0) }, columns).output,
+  near(read({ ...spec, member: "gla" }, [{ W_B, W_C, w: W, a: new Float64Array(0) }], columns).output,
     recurrence(W_B, W_C, gates, one));
-  assert.throws(() => read({ key: "other", retention: 1, temperature: 1 }, { A, w, a }, columns), /no such member: other/);
+  assert.throws(() => read({ ...spec, member: "other" }, [{ A, w, a }], columns), /no such member: other/);
+});
+
+test("a stack is its layers, pair of columns by pair, in every channel", () => {
+  const sigmoids = (W: Float64Array, p: number[]): number[] =>
+    Array.from({ length: W.length / width }, (_, j) => sigmoid(p.reduce((sum, value, k) => sum + W[j * width + k] * value, 0)));
+  for (const [rows, causal, normalise] of [[1, true, false], [width, true, true], [0, false, true]] as const) {
+    const member = rows === 0 ? "linear" : "mamba";
+    const layers = Array.from({ length: 3 }, () => ({ A: numbers(width * width, 0.5), w: numbers(rows * width), a: new Float64Array(0) }));
+    const scale = normalise ? 1 / count : 1;
+    let now = Array.from({ length: count }, (_, i) => column(i));
+    const added: number[] = [];
+    for (const { A, w } of layers) {
+      const gates = now.map((p) => sigmoids(w, p));
+      const gateOf = (i: number, j: number): number => gates[i][j] ?? gates[i][0];
+      const next = now.map((p) => [...p]);
+      for (let t = 0; t < count; t++) {
+        for (let i = 0; i < count; i++) {
+          if (causal && i > t) continue;
+          let score = 0;
+          for (let a = 0; a < width; a++) for (let b = 0; b < width; b++) score += now[t][a] * A[a * width + b] * now[i][b];
+          for (let j = 0; j < width; j++) {
+            let G = rows === 0 ? 1 : gateOf(i, j);
+            if (rows > 0) for (let k = i + 1; k <= t; k++) G *= 1 - gateOf(k, j);
+            next[t][j] += scale * G * score * now[i][j];
+          }
+        }
+      }
+      added.push(next[count - 1][width - 1] - now[count - 1][width - 1]);
+      now = next;
+    }
+    const found = read({ ...spec, member, norm: 2, causal, normalise }, layers, columns);
+    near(found.output, 2 * now[count - 1][width - 1]);
+    found.layers.forEach(({ votes }, n) => near(votes.reduce((sum, vote) => sum + vote, 0), 2 * added[n]));
+  }
+});
+
+test("the votes of a softmax Transformer sum to its output", () => {
+  const weights: Arrays = { A: numbers(width * width), R: numbers(9 * width) };
+  const { output, layers: [{ scores, gates, votes }] } = readSoftmax(weights, columns);
+  near(output, decide(weights, attend(weights, columns).pooled));
+  near(votes.reduce((sum, vote) => sum + vote, 0), output);
+  assert.deepEqual([scores[count - 1], Math.abs(votes[count - 1]), gates], [0, 0, null]);
 });
 
 test("softmax is shares of 1, of large numbers too", () => {
@@ -84,13 +128,14 @@ test("with weights for step and pattern a step copies the matching output", () =
   const size = 2 * dimension + steps;
   const W = new Float64Array(size * size);
   for (const i of [0, 1, 2, 6, 7]) W[i * size + i] = 50; // input and step must agree
+  const reasoner = { ...spec, kind: "chain" as const, layers: [{ W }] };
   const unit = (i: number): number[] => [0, 1, 2].map((j) => Number(i === j));
   const context: Steps = { count: 4, step: [0, 1, 0, 1], x: Float64Array.from([0, 1, 1, 2].flatMap(unit)), y: Float64Array.from([1, 2, 2, 0].flatMap(unit)) };
   const patterns = Float64Array.from([0, 1, 2].flatMap(unit));
-  const first = ask(W, steps, dimension, context, [Float64Array.from(unit(0))], patterns);
+  const first = ask(reasoner, steps, dimension, context, [Float64Array.from(unit(0))], patterns);
   assert.equal(first.answer, 1);
   near(first.attention[0], 1);
-  const second = ask(W, steps, dimension, context, [unit(0), unit(1)].map((x) => Float64Array.from(x)), patterns);
+  const second = ask(reasoner, steps, dimension, context, [unit(0), unit(1)].map((x) => Float64Array.from(x)), patterns);
   assert.equal(second.answer, 2);
   assert.equal(second.attention.length, 5); // four columns and its own first step
   const ends = endsOnly(context, steps, dimension);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Attack, drawAttacked, drawMixed, edited, floor, newPatterns, unit } from "../src/prompts/classification";
+import type { Own } from "../src/exhibits";
+import { type Attack, columnsOf, directionsOf, drawAttacked, drawMixed, edited, floor, newPatterns, unit } from "../src/prompts/classification";
 import { answerOdds, drawChains, votes } from "../src/prompts/chains";
 import { shuffled, source } from "../src/random";
 import { untouched } from "../src/state";
@@ -54,6 +55,46 @@ test("more poison keeps what was poisoned, and hands put it back", () => {
   assert.equal(by.examples.length, 20);
   assert.equal(by.examples.find((example) => example.id === few.examples[0].id)!.outlier, !few.examples[0].outlier);
   assert.deepEqual(edited(few, untouched(), attack, draw), few);
+});
+
+test("the user's own prompts have the structure that they say", () => {
+  const own = { length: 10, fraction: 0.3, scale: 2, rule: "random", placement: "random", decisive: 0.6, coefficients: [1, 2] as [number, number],
+    noise: 0.5, mixtures: null, depth: 1, words: "", tasks: [{ name: "training", pairs: [[0, 1], [2, 3]] as [number, number][] }, { name: "all", pairs: null }] };
+  const mine = { ...prompts, own, trainingScale: 1 };
+  const asked: Attack = { ...attack, length: 10, fraction: 0.3, rule: "random", direction: "training", tasks: "training", decisive: 0.6, irrelevantScale: 0 };
+  const drawn = Array.from({ length: MANY }, (_, i) => drawAttacked(asked, mine, source(4, i)));
+  const each = drawn.flatMap(({ examples }) => examples);
+  near(mean(each.map((example) => Number(example.same))), 0.3, 0.01);
+  near(mean(each.map((example) => Number(example.outlier))), 0.3, 0.01);
+  near(mean(each.map((example) => example.lambda!)), 1.5, 0.01);
+  near(mean(each.map((example) => Math.hypot(...example.noise!) ** 19)), 0.5 ** 19 / 2, 1e-7); // evenly in a ball of 19 dimensions
+  near(mean(each.map((example) => example.noise![3])), 0, 0.003);
+  for (const { examples, query, partner, truth } of drawn.slice(0, 300)) {
+    const task = (truth > 0 ? [query.pattern, partner] : [partner, query.pattern]).join();
+    assert.ok(["0,1", "2,3"].includes(task));
+    assert.ok(query.same && !query.outlier && query.label === 0 && query.noise !== undefined);
+    for (const example of examples) assert.ok(example.kappa === 0 && (example.same === (example.pattern === query.pattern)));
+  }
+  const unnamed = each.filter((_, i) => ![drawn[Math.floor(i / 10)].query.pattern, drawn[Math.floor(i / 10)].partner].includes(each[i].pattern));
+  near(unnamed.length / each.length, 0.4, 0.01);
+  near(mean(unnamed.map((example) => example.clean)), 0, 0.02);
+  const all = new Set(Array.from({ length: MANY }, (_, i) => drawAttacked({ ...asked, tasks: "all" }, mine, source(5, i))).map(({ query, partner }) => `${query.pattern},${partner}`));
+  assert.equal(all.size, 30);
+});
+
+test("against training is against all of its outliers", () => {
+  const against = directionsOf({ ...attack, direction: "against" }, { ...prompts, directions: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], own: {} as Own });
+  assert.equal(against.length, 1);
+  for (const value of against[0]) near(value, -Math.sqrt(1 / 3), 1e-12);
+});
+
+test("patterns lie along the basis", () => {
+  const basis = Float64Array.of(0.6, 0.8, 0.8, -0.6);
+  const packed = `8${Buffer.from(basis.buffer).toString("base64")}`;
+  const inputs = { dimension: 2, patterns: 2, irrelevant: 0, patternNorm: 3, basis: packed };
+  const token = { id: 0, pattern: 1, same: true, irrelevant: 0, kappa: 0, outlier: false, direction: [], clean: 1, label: 1, lambda: 2 };
+  const { values } = columnsOf({ examples: [token], query: { ...token, pattern: 0, label: 0 }, partner: 0, truth: 1 }, inputs, 0, 1.5);
+  [4.8, -3.6, 1.5, 3.6, 4.8, 0].forEach((value, i) => near(values[i], value, 1e-12));
 });
 
 test("in domain no task is one of training's", () => {
@@ -110,4 +151,14 @@ test("the vote follows the examples", () => {
   const wrong = votes(drawChains({ length: 30, matching: 0.8, right: 1, pile: 0 }, 10, 3, source(1, 1), broken));
   assert.deepEqual(wrong.chain.slice(0, 2), clean.truth.slice(1, 3));
   assert.notEqual(wrong.direct, clean.truth[3]);
+});
+
+test("chains of two patterns, of many steps and of many patterns", () => {
+  const slips = { length: 12, matching: 0.5, right: 0.5, pile: 0.3 };
+  for (const [patterns, steps] of [[2, 1], [12, 9], [100, 2]]) {
+    near(answerOdds(slips, patterns, steps).reduce((sum, chance) => sum + chance, 0), 1, 1e-12);
+    const { examples, order } = drawChains(slips, patterns, steps, source(8, 1));
+    assert.equal(new Set(order).size, patterns);
+    for (const { tokens } of examples) assert.ok(tokens.length === steps + 1 && tokens.every((one) => one >= 0 && one < patterns));
+  }
 });

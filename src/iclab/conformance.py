@@ -9,18 +9,19 @@ A broken rule raises a `ConformanceError` that names it. The checks compile prog
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iclab.core.errors import IclabError
+from iclab.core.errors import IclabError, SpecError
 from iclab.core.parse import hint_of, kinds
 from iclab.core.spec import lower, replace
 from iclab.models import forward
 from iclab.models.protocol import Model
-from iclab.prompts.labels import LabelKind
+from iclab.prompts.labels import LabelKind, require_answers, require_labels
 from iclab.prompts.prompt import Family, Prompt
 from iclab.prompts.randomness import as_key
 from iclab.training import Run, Training, load_checkpoint, save_checkpoint, train
@@ -44,6 +45,14 @@ def _must(holds: bool, rule: str) -> None:
         raise ConformanceError(rule)
 
 
+def _obeyed(rule: Callable[[], None]) -> None:
+    """A rule that other parts of the package enforce in their own name."""
+    try:
+        rule()
+    except SpecError as error:
+        raise ConformanceError(str(error)) from None
+
+
 def check_model(model: Model, prompts: Family | None = None, folder: Any = None) -> None:
     """Check a model on prompts (by default the first family it reads); with `folder`, also save and load a
     checkpoint there."""
@@ -51,6 +60,7 @@ def check_model(model: Model, prompts: Family | None = None, folder: Any = None)
     labels = prompts.labels
     with jax.enable_x64(True):
         batch, lowered = prompts.sample(0, BATCH), lower(model)
+        _obeyed(lambda: require_labels(labels, batch.label))
         params = lowered.init(jax.random.key(0), prompts.dimension)
         _check_start(lowered, params, prompts.dimension)
         _check_outputs(lowered, params, batch, labels)
@@ -76,10 +86,7 @@ def check_prompts(prompts: Family) -> None:
     _must(bool((np.asarray(batch.y)[:, -1] == 0).all()), "the query's label must be 0 where a model reads it")
     if prompts.labels.name != "step":
         _must(batch.x.shape[1] == length + 1, f"a prompt must have prompt_length + 1 = {length + 1} tokens")
-    if prompts.labels.name == "sign":
-        _must(set(np.unique(batch.label)) <= {-1.0, 1.0}, "true labels must be +1 or -1")
-    if prompts.labels.name == "class":
-        _must(np.issubdtype(batch.label.dtype, np.integer), "true labels must be whole numbers, the number of a class")
+    _obeyed(lambda: require_labels(prompts.labels, batch.label))
     again, other = prompts.sample(0, BATCH), prompts.sample(1, BATCH)
     _must(_equal(batch, again), "equal seeds must draw equal prompts")
     _must(not _equal(batch, other), "different seeds must draw different prompts")
@@ -111,11 +118,7 @@ def _check_start(model: Any, params: Any, dimension: int) -> None:
 
 def _check_outputs(model: Any, params: Any, batch: Prompt, labels: LabelKind) -> None:
     outputs = jax.jit(jax.vmap(lambda prompt: forward(model, params, prompt)[0]))(batch)
-    if labels.name == "class":
-        _must(outputs.ndim == 2, f"the output must be one score per class, got shape {outputs.shape[1:]}")
-    else:
-        _must(outputs.shape == batch.label.shape, f"the output must have the label's shape {batch.label.shape[1:]}, "
-                                                  f"got {outputs.shape[1:]}")
+    _obeyed(lambda: require_answers(labels, outputs.shape, batch.label))
     alone = jax.jit(lambda prompt: forward(model, params, prompt)[0])
     one_by_one = jnp.stack([alone(jax.tree.map(lambda field, i=i: field[i], batch)) for i in range(BATCH)])
     _must(bool(jnp.allclose(outputs, one_by_one, rtol=EXACT, atol=EXACT)),

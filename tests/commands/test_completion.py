@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 
@@ -9,7 +10,7 @@ import pytest
 
 from iclab.cli import main
 from iclab.commands import COMMANDS
-from iclab.commands.completion import bash_script, fish_script, words_of
+from iclab.commands.completion import ZSH, bash_script, fish_script, words_of
 
 WORDS = {"list": ["--json", "--help"], "reproduce": ["mamba.fig2", "--scale", "--help"]}
 
@@ -28,6 +29,24 @@ def test_bash_completes_commands_ids_and_options():
     assert completed("iclab reproduce mam") == ["mamba.fig2"]
     assert completed("iclab reproduce --s") == ["--scale"]
     assert completed("iclab list --") == ["--json", "--help"]
+    assert completed("iclab reproduce --scale ") == ["quick", "full"]
+    assert "bin" in completed("iclab reproduce b")  # a file, since cwd is the root folder
+    assert "bin" not in completed("iclab b")  # a command, never a file
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_read_their_script(shell, tmp_path):
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    (tmp_path / "script").write_text(fish_script(WORDS) if shell == "fish" else ZSH + bash_script(WORDS))
+    ask = ("for line in 'iclab re' 'iclab reproduce mam' 'iclab reproduce --scale '; complete -C $line; end"
+           if shell == "fish" else "functions _iclab > /dev/null && print reproduce mamba.fig2 full $_comps[iclab]")
+    told = subprocess.run([shell, *(["-f"] if shell == "zsh" else ["--no-config"]), "-c",
+                           f"source {tmp_path / 'script'}; {ask}"],
+                          capture_output=True, text=True, check=True, env={**os.environ, "HOME": str(tmp_path)})
+    assert told.stderr == ""
+    for word in ("reproduce", "mamba.fig2", "full", *(["_bash_complete"] if shell == "zsh" else [])):
+        assert word in told.stdout
 
 
 def test_fish_has_a_line_per_word():

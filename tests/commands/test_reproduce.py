@@ -13,7 +13,7 @@ from rich.console import Console
 
 from iclab import IclabError
 from iclab.cli import main
-from iclab.commands.board import Board, claims_table
+from iclab.commands.board import Board, claims_list
 from iclab.figures.plots import Plot
 from iclab.lab import outcomes
 from iclab.lab.claims import Check, Claim, Earlier, PartResult, Premise, judged
@@ -41,6 +41,8 @@ FIGURES = [
 ]
 
 SOURCE = '''
+import numpy as np
+from iclab.figures.plots import Curve, Panel, error_figure
 from iclab.lab.claims import Check
 from iclab.lab.entries import Entry, Findings, Part
 from iclab.lab.estimates import Mean
@@ -53,7 +55,8 @@ WORD = "first"
 def run(lab):
     base = replace(one_layer_run("linear", 4), training=Training(steps=4, batch_size=8, learning_rate=0.1))
     models = [lab.train([run])[0] for run in per_seed(base, lab.seeds(2))]
-    return Findings(shown=WORD, measured=[float(model.loss[-1]) for model in models])
+    plot = error_figure("mine.plot", "t", "c", [Panel("p_a", [1.0, 2.0], [Curve("mamba", np.eye(2))])], "x")
+    return Findings(shown=WORD, measured=[float(model.loss[-1]) for model in models], plots=[plot])
 
 def checks(losses):
     return [Check("loss", Mean(losses), "<", 100.0)]
@@ -107,8 +110,8 @@ def test_killed_at_any_time_it_gives_the_same_claims(tmp_path, entry_file):
     assert len(claims_of(tmp_path / "whole")) == 2
 
 
-def reproduce(path, out):
-    return main(["reproduce", str(path), "--scale", "quick", "--out", str(out)])
+def reproduce(path, out, *options):
+    return main(["reproduce", str(path), "--scale", "quick", "--out", str(out), *options])
 
 
 def test_a_users_entry_is_run_stored_and_run_again_when_it_changes(tmp_path, entry_file, capsys):
@@ -118,8 +121,11 @@ def test_a_users_entry_is_run_stored_and_run_again_when_it_changes(tmp_path, ent
     assert first[0]["headline"] == "ours holds"
     checkpoints = {file: file.read_bytes() for file in out.rglob("*.safetensors")}
     assert len(checkpoints) == 2
+    assert sorted(path.name for path in (out / "figures").iterdir()) == ["mine.plot.csv", "mine.plot.svg"]
     outcomes = len(list((out / "store").rglob("outcome-*")))
-    assert reproduce(entry_file, out) == 0
+    assert reproduce(entry_file, out, "--formats", "pdf,png") == 0
+    assert (out / "figures" / "mine.plot.pdf").read_bytes().startswith(b"%PDF")
+    assert (out / "figures" / "mine.plot.png").read_bytes().startswith(b"\x89PNG")
     assert len(list((out / "store").rglob("outcome-*"))) == outcomes == 1
     assert "first" in (out / "report.html").read_text()
     entry_file.write_text(SOURCE.replace('"first"', '"second"'))
@@ -176,6 +182,8 @@ def test_a_bad_file_is_one_line(tmp_path, text, message, capsys):
     printed = capsys.readouterr().err
     assert message in printed
     assert printed.count("\n") == 1
+    assert main(["reproduce", "mamba.fig2", "--formats", "pdf,gif"]) == 2
+    assert "formats must be some of svg, pdf, png, csv, got 'gif'" in capsys.readouterr().err
     assert main(["reproduce", "absent.py"]) == 2
     assert "id must be a file that can be read, got 'absent.py'" in capsys.readouterr().err
 
@@ -219,7 +227,7 @@ def test_the_deciding_check():
 
 
 def test_the_last_screen(capsys):
-    claims_table([a_claim(), a_claim("mamba.unseen", 0.5), a_claim("mine.[/b]", float("nan"))])
+    claims_list([a_claim(), a_claim("mamba.unseen", 0.5), a_claim("mine.[/b]", float("nan"))])
     printed = capsys.readouterr().out
     assert "theorem" in printed
     assert "mine.[/b]" in printed

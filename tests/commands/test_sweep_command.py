@@ -9,6 +9,7 @@ import pytest
 
 from iclab.cli import main
 from iclab.commands import progress
+from iclab.commands.results import tables
 from iclab.sweeps.engines import Tally
 from tiny_sweep import TINY_PROMPTS
 
@@ -27,6 +28,13 @@ prompts.outlier_scale = [1.0, 3.0]
 x = "prompts.outlier_fraction"
 y = "prompts.outlier_scale"
 theory = "mamba"
+"""
+LINES = """
+[plot]
+kind = "lines"
+x = "prompts.outlier_fraction"
+by = "prompts.outlier_scale"
+log_y = true
 """
 
 
@@ -51,13 +59,20 @@ def test_plan_run_and_results(file, tmp_path, capsys):
     assert len(pl.read_csv(folder / "trials.csv")) == 8
     assert main(["sweep", str(file), "--out", out, "--store", store, "--dry-run"]) == 0
     assert "8 trials, all finished" in capsys.readouterr().out
+    file.write_text(FILE.partition("[plot]")[0] + LINES)
+    assert main(["sweep", str(file), "--out", out, "--store", store, "--formats", "pdf"]) == 0
+    assert {path.name for path in folder.glob("lines*")} == {"lines.svg", "lines.csv", "lines.pdf"}
+    assert "tiny,outlier scale (training) 3,0.4," in (folder / "lines.csv").read_text()
+    capsys.readouterr()
 
     assert main(["results", store, "--where", "prompts.outlier_scale>1", "--limit", "2"]) == 0
     printed = capsys.readouterr().out
     assert "prompts.outlier_fraction" in printed
     assert "2 more rows" in printed
-    assert main(["results", store, "--over-seeds", "--csv", "-"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    assert main(["results", store, "--over-seeds", "--csv", "-", "--parquet", str(tmp_path / "means.parquet")]) == 0
+    captured = capsys.readouterr()
+    assert f"means.parquet: 4 rows, {len(captured.out.splitlines()[0].split(','))} columns" in captured.err
+    lines = captured.out.splitlines()
     assert len(lines) == 5
     assert "error_low" in lines[0]
     assert main(["results", store, "--all-fields", "--parquet", str(tmp_path / "r.parquet")]) == 0
@@ -112,6 +127,7 @@ def test_failures_are_reported_even_if_the_plot_cannot_be_drawn(file, tmp_path, 
     (["--engine", "slurm"], "engine must be one of local, ray, got 'slurm'"),
     (["--address", "x:1"], "address must be given with --engine ray"),
     (["--memory", "lots"], "memory must be a size such as 512MiB or 2GiB, got 'lots'"),
+    (["--formats", "pdf,gif"], "formats must be some of svg, pdf, png, csv, got 'gif'"),
     (["--workers", "0"], "workers must be in [1, 4096], got 0"),
     (["--store", "nowhere://x"], "store must be a folder or fsspec URL that can be written"),
     (["--store", "/proc/none"], "store must be a folder or fsspec URL that can be written"),
@@ -132,3 +148,15 @@ def test_a_bad_file_runs_nothing(file, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert main(["results", str(tmp_path / "nothing")]) == 2
     assert "store must hold results of a sweep" in capsys.readouterr().err
+
+
+def test_a_wide_table_is_folded_on_a_narrow_terminal():
+    frame = pl.DataFrame({"model.member": ["mamba", "linear"], "training.learning_rate": [0.3, 1.0],
+                          "error": [0.25, None], "reason": ["", "x" * 70]})
+    (whole,) = tables(frame, None)
+    assert tables(frame, 200) == [whole]
+    narrow = tables(frame, 60)
+    assert max(map(len, narrow[0].splitlines())) <= 60
+    for name in frame.columns:
+        assert sum(f" {name} " in part.splitlines()[0] for part in narrow) == 1
+    assert all(part.splitlines()[0].startswith("| # |") and len(part.splitlines()) == 4 for part in narrow)

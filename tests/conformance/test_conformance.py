@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, SoftmaxMLP, replace
+from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, Regression, SoftmaxMLP, replace
 from iclab.conformance import ConformanceError, check_model, check_prompts, check_values
 from iclab.core import registry
 from iclab.core.parse import of_kind
@@ -26,6 +26,7 @@ FAMILIES = {
     "patterns": SMALL, "patterns with noise": replace(SMALL, noise_norm=0.2, rotation_seed=1), "chains": SHORT,
     "chain tests": chain_test(SHORT, patterns=4),
     "rows": from_labelled([[1.0, 2], [0, 1], [3, 1], [2, 2]], [0, 1, 0, 1], prompt_length=3, outlier_fraction=0.3),
+    "regression": Regression(dimension=6, outlier_patterns=1, outlier_fraction=0.3, prompt_length=4, pool=3),
 }
 PROMPTS = {"sign": SMALL, "step": SHORT}
 
@@ -40,18 +41,24 @@ def example(name, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize("name", ["chain_attention", "gated_attention", pytest.param("gpt2", marks=pytest.mark.slow),
-                                  "softmax_mlp"])
+SMALLER = {"gpt2": {"layers": 2, "size": 8}, "mamba_block": {"size": 8, "state": 4},
+           "mamba2_block": {"size": 8, "state": 4}, "softmax_attention": {"size": 8}}
+"""At its full size GPT-2 would compile for half a minute."""
+MODELS = ["chain_attention", "clamped", "gated_attention", "grafted", "patched", "scaled", "softmax_mlp", *SMALLER]
+LIKE_OTHERS = ("gpt2", "grafted", "mamba2_block", "scaled", "softmax_attention")
+"""Made of parts that the others have."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_OTHERS else name
+                                  for name in MODELS])
 def test_a_registered_model_keeps_the_rules(name, tmp_path):
-    model = of_kind("model", name, "model")
-    if name == "gpt2":
-        model = replace(model, layers=2, size=8)  # at its full size it would compile for half a minute
+    model = replace(of_kind("model", name, "model"), **SMALLER.get(name, {}))
     check_model(model, PROMPTS[model.embedding.reads[0]], tmp_path)
 
 
 def test_every_registered_kind_of_the_package_is_tested_here():
     package_models = {registry.word(cls) for cls in registry.kinds("model") if cls.__module__.startswith("iclab.")}
-    assert package_models == {"chain_attention", "gated_attention", "gpt2", "softmax_mlp"}
+    assert package_models == set(MODELS)
     families = {cls for cls in registry.kinds("prompts") if cls.__module__.startswith("iclab.")}
     assert families <= {type(family) for family in FAMILIES.values()}
 
@@ -93,7 +100,7 @@ class TwoOutputs(SoftmaxMLP):
 
 
 @pytest.mark.parametrize(("broken", "rule"), [(WrongGradient, "gradient must be that of the loss"),
-                                              (TwoOutputs, "output must have the label's shape")])
+                                              (TwoOutputs, "model must return one score per prompt")])
 def test_a_broken_model_is_caught(broken, rule):
     with pytest.raises(ConformanceError, match=rule):
         check_model(spec(broken)(), SMALL)

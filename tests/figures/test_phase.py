@@ -1,15 +1,20 @@
-"""Phase diagrams: the numbers of the sweep, the theorem's line, and what cannot be drawn."""
+"""Phase diagrams and line plots: the numbers of the sweep, the theorem's line, and what cannot be drawn."""
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import json
 import re
 
 import pytest
 
-from iclab import IclabError, Run, Sweep, phase_diagram, replace
+from iclab import IclabError, Run, Sweep, line_plot, phase_diagram, replace
+from iclab.figures.recipes import Plot
 from iclab.papers.mamba.settings import attacked_prompts, training_prompts
 from iclab.sweeps.results import Results
 from iclab.theory.mamba import promise
+from readable import complaints
 
 
 def fake_results(sweep, error):
@@ -46,6 +51,7 @@ def test_numbers_and_line(swept):
     text = re.sub(r"\s+", " ", plot.svg)
     assert "premises hold right of and below the line" in text
     assert "theorem promises nothing here" in text
+    assert complaints(Plot(**json.loads(json.dumps(dataclasses.asdict(plot)))).figure(), thorough=True) == []
 
 
 def test_whole_numbers_as_an_axis_and_none_as_a_panel():
@@ -84,3 +90,32 @@ def test_what_cannot_be_drawn_is_refused(swept, options, message):
     arguments = {"x": "prompts.outlier_fraction", "y": "prompts.outlier_scale", "panel": "model.member", **options}
     with pytest.raises(IclabError, match=message):
         phase_diagram(swept, arguments.pop("x"), arguments.pop("y"), **arguments)
+
+
+def test_lines_average_the_seeds_that_trained(swept):
+    plot = line_plot(swept, "prompts.outlier_fraction", by="model.member", panel="prompts.outlier_scale", log_y=True)
+    rows = list(csv.DictReader(plot.csv.splitlines()))
+    assert len(rows) == 3 * 2 * 4
+    all_seeds, without_one = ([row for row in rows if row["x"] == "0.3"
+                               and row["panel"] == f"outlier scale (training) {scale}"] for scale in (4, 8))
+    assert [(float(row["mean"]), row["seeds"]) for row in all_seeds] == [(pytest.approx(0.16), "3")] * 2
+    assert [(float(row["mean"]), row["seeds"]) for row in without_one] == [(pytest.approx(0.165), "2")] * 2
+    assert complaints(plot.figure(), thorough=True) == []
+    medians = line_plot(swept, "prompts.outlier_fraction", by="model.member", panel="prompts.outlier_scale",
+                        centre="median")
+    row = next(csv.DictReader(medians.csv.splitlines()))
+    assert [float(row[end]) for end in ("mean", "low", "high")] == [0.01, 0.0, 0.02]
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"x": "model.member", "by": None}, "model.member must be a number to be an axis of a line plot"),
+    ({"y": "beauty"}, "y must be measured, one of error"),
+    ({"by": None}, "a line plot must have every other field fixed, got several values of model.member"),
+    ({"centre": "mode"}, "centre must be one of mean, median, got 'mode'"),
+    ({"log_x": True}, "log_x must be false where prompts.outlier_fraction is not above 0, got True"),
+    ({"panel": "model.member"}, "panel must differ from by"),
+])
+def test_lines_that_cannot_be_drawn_are_refused(swept, options, message):
+    arguments = {"x": "prompts.outlier_fraction", "by": "model.member", "panel": "prompts.outlier_scale", **options}
+    with pytest.raises(IclabError, match=message):
+        line_plot(swept, arguments.pop("x"), **arguments)

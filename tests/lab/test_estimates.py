@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from iclab.lab.claims import Check, between, judged, worst, worst_verdict
 from iclab.lab.estimates import Difference, Mean, Power, Rate, Share, power, powers, spread
+from iclab.lab.verify import REFERENCES, shipped_reference
 
 EXPERIMENTS = 1_000
 SEEDS = (4, 6, 8)
@@ -138,3 +141,21 @@ def test_starts_and_data_are_told_apart():
     assert parts.starts == pytest.approx(3.0, rel=0.15)
     assert parts.data == pytest.approx(1.0, rel=0.15)
     assert parts.rest == pytest.approx(0.2, rel=0.05)
+
+
+@pytest.mark.parametrize("scale", REFERENCES)
+def test_no_interval_of_an_error_rate_leaves_the_unit_interval(scale):
+    """Of every rule, the earlier ones too, in the runs that ship. What is above a floor may lie below it."""
+    parts = [part for claim in shipped_reference(scale)["claims"] for part in claim["parts"]]
+    checks = [check for part in parts for rule in (part, *part["earlier_rules"]) for check in rule["checks"]]
+    rates = [check for check in checks if check["kind"] in ("rate", "share") and "excess" not in check["name"]]
+    shares = [check for check in checks if check["kind"] == "mean"
+              and re.match(r"(the |largest |least )?(share of|attention on|1 - attention)", check["name"])]
+    assert len(rates) > 100
+    assert len(shares) > 10
+    for check in rates + shares:
+        low, high = check["interval"]
+        assert low is None or 0 <= low <= high <= 1, check
+    called_means = [check["name"] for check in checks if check["kind"] == "mean"
+                    and re.match(r"(the |largest |least )?error ", check["name"])]
+    assert called_means == []  # an error rate is a Rate, which knows its range and its prompts

@@ -6,7 +6,18 @@ import jax
 import numpy as np
 import pytest
 
-from iclab import GPT2, ChainAttention, ChainEmbedding, Classification, GatedAttention, LabelEmbedding, SoftmaxMLP
+from iclab import (
+    GPT2,
+    ChainAttention,
+    ChainEmbedding,
+    Classification,
+    GatedAttention,
+    LabelEmbedding,
+    Mamba2Block,
+    MambaBlock,
+    SoftmaxAttention,
+    SoftmaxMLP,
+)
 from iclab.models.forward import ALIGNMENT, forward, reader
 from iclab.prompts.chain import Chain
 
@@ -17,6 +28,8 @@ CASES = {
     "scalar label": (GatedAttention(), LABELS), "softmax": (SoftmaxMLP(embedding=NARROW), LABELS),
     "softmax, wide": (SoftmaxMLP(embedding=WIDE), LABELS), "gpt2": (GPT2(size=8, layers=2, embedding=NARROW), LABELS),
     "gpt2, wide": (GPT2(size=8, layers=2, embedding=WIDE), LABELS),
+    "mamba block": (MambaBlock(size=8), LABELS), "mamba2 block": (Mamba2Block(size=8, embedding=WIDE), LABELS),
+    "attention": (SoftmaxAttention(size=8), LABELS),
     "mamba": (GatedAttention(layers=2, embedding=NARROW), LABELS),
     "channels": (GatedAttention(layers=2, gate_per_channel=True, embedding=NARROW), LABELS),
     "channels, wide": (GatedAttention(layers=2, gate_per_channel=True, embedding=WIDE), LABELS),

@@ -7,9 +7,11 @@ import re
 
 import pytest
 
+from iclab.figures import recipes
 from iclab.lab.claims import judged
 from iclab.lab.judging import run_entry
 from iclab.papers.catalogue import all_entries
+from readable import complaints
 
 
 def verdicts(checks):
@@ -34,6 +36,13 @@ def of_papers(*rooms):
 
 def check_entry(entry, lab, monkeypatch):
     """Run an entry, check what it shows, and run it again, which must train nothing."""
+    def looked_at(figure, kind):
+        picture = written(figure, kind)
+        assert not (found := complaints(figure)), found
+        return picture
+
+    written = recipes._written
+    monkeypatch.setattr(recipes, "_written", looked_at)
     outcome = run_entry(entry, lab)
     assert outcome.shown
     assert outcome.says
@@ -55,6 +64,5 @@ def check_entry(entry, lab, monkeypatch):
 
     monkeypatch.setattr("iclab.sweeps.store.train_many", no_training)
     # The plots have been checked, and drawing them again takes long.
-    monkeypatch.setattr("matplotlib.figure.Figure.tight_layout", lambda self: None)
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, buffer, **_: buffer.write("<svg/>"))
+    monkeypatch.setattr(recipes, "_written", lambda figure, kind: b"<svg/>")
     assert run_entry(entry, lab).measured == outcome.measured

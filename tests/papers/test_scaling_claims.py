@@ -14,7 +14,7 @@ from iclab.lab.entries import Size
 from iclab.lab.judging import run_entry
 from iclab.lab.laboratory import Lab
 from iclab.papers.scaling import batch, irrelevant, length, patterns, softmax, start, width
-from iclab.papers.scaling.limits import HEADER, Along, fit, tabulated
+from iclab.papers.scaling.limits import HEADER, Along, Limit, fit, tabulated
 from iclab.sweeps.store import Store
 from iclab.training.sgd import begin
 
@@ -91,6 +91,28 @@ def test_no_error_of_all_prompts_counts_as_one():
     assert number.raised.min() == 1 / 1000
     assert number.last.value == 0
     assert number.tends == "0"
+
+
+def test_intervals_stay_where_the_number_can_lie():
+    errors = np.outer(np.array([0.0, 0.0, 0.01]), np.ones(len(X)))
+    plain, rate, share = (Along("error", "l", X, errors, **told) for told in
+                          ({}, {"prompts": 200}, {"within": (0.0, 1.0)}))
+    assert plain.last.interval()[0] < 0  # what is not known to be a rate has Student's interval
+    for number in (rate, share):
+        for estimate in number.estimates:
+            assert estimate.interval()[0] == 0
+    none = Along("error", "l", X, 0 * errors, prompts=200)
+    assert none.ends(0.001).estimate.interval()[1] > 0.003  # 600 prompts show no more
+    floors = (0.2, 0.1, 0.05, 0.02, 0.01)
+    excess = Along("excess", "l", X, errors - floors, prompts=200, above=floors)
+    assert [estimate.interval()[0] for estimate in excess.estimates] == pytest.approx(-np.array(floors))
+
+
+def test_a_limit_stays_where_the_number_can_lie():
+    pseudo = np.array([-0.5, 0.0, 1.5])
+    assert Limit(0.3, pseudo).interval()[0] < 0
+    assert Limit(0.3, pseudo, (0.0, 1.0)).interval() == (0.0, 1.0)
+    assert np.isnan(Limit(np.nan, np.full(3, np.nan), (0.0, 1.0)).interval()).all()
 
 
 def test_a_table_of_limits_has_its_header():

@@ -18,7 +18,8 @@ from iclab.papers.icl.settings import out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes.reasoning import at_once, chain_of_thought
 from iclab.prompts import Prompt
-from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, used_coordinates
+from iclab.report.playground.exhibits import Exhibit, at_step, exhibits
+from iclab.report.playground.ported import used_coordinates
 from iclab.training import Run, Trained
 from iclab.training.sgd import begin
 from iclab.training.trained import named
@@ -30,6 +31,14 @@ SOURCES = Path(__file__).parents[2] / "playground"
 def random_models() -> list[Trained]:
     """Every exhibit with random weights: enough to compare two programs that read them."""
     return [_random(exhibit, np.random.default_rng(i)) for i, exhibit in enumerate(exhibits())]
+
+
+def random_run(run: Run, seed: int, size: float = 0.1) -> Trained:
+    """A run whose weights moved at random."""
+    rng, start = np.random.default_rng(seed), begin(run).params
+    params = jax.tree.map(lambda leaf: np.asarray(np.asarray(leaf) + size * rng.standard_normal(leaf.shape),
+                                                  np.float32), start)
+    return Trained(run, params, None, np.array([1]), np.zeros(1))
 
 
 def _random(exhibit: Exhibit, rng: np.random.Generator) -> Trained:
@@ -87,10 +96,10 @@ def compare_gated(page: Any, number: int, trained: Trained, step: int, prompts: 
     test = attacked_prompts("flip", 0.5)
     drawn = jax.tree.map(np.asarray, test.sample(number, prompts))
     outputs, seen = in_python(trained.run.model, at_step(trained, step), drawn, precise)
-    read = ask(page, """(number, at, width, prompts) => { const model = iclab.gated[number];
-        return prompts.map(values => { const found = iclab.read(model, model.weights[at],
+    read = ask(page, """(number, at, width, prompts) => prompts.map(values => {
+            const { output, layers } = iclab.read(iclab.models[number], at,
                 { width, count: values.length / width, values: new Float64Array(values) });
-            return [found.output, [...found.scores], [...found.gates], [...found.votes]]; }); }""",
+            return [output, ...["scores", "gates", "votes"].map(name => [...layers[0][name]])]; })""",
                number, exhibits()[number].steps.index(step), *as_columns(trained.run, drawn))
     for actual, expected in zip(list(zip(*read, strict=True))[:3], (outputs, seen.scores[:, 0], seen.gates[:, 0]),
                                 strict=True):
@@ -108,7 +117,7 @@ def compare_softmax(page: Any, number: int, trained: Trained, step: int, prompts
     keep = np.arange(model.neurons) % 3 == 0
     pruned, _ = in_python(model, model.keep_neurons(params, keep), drawn)
     steps = exhibits()[7 + number].steps
-    read = ask(page, """(number, at, width, prompts, keep) => { const weights = iclab.softmaxes[number].weights[at];
+    read = ask(page, """(number, at, width, prompts, keep) => { const weights = iclab.softmaxes[number].weights[at][0];
         return prompts.map(values => { const { attention, pooled } = iclab.attend(weights,
                 { width, count: values.length / width, values: new Float64Array(values) });
             return [iclab.decide(weights, pooled), [...attention], [...iclab.hidden(weights, pooled)],
@@ -122,29 +131,35 @@ def compare_softmax(page: Any, number: int, trained: Trained, step: int, prompts
 
 def compare_chain(page: Any, trained: Trained, step: int, prompts: int) -> None:
     """The same for chains of thought: attention, outputs and answers of every step, and of the direct answer."""
-    test = default_test(prompt_length=10)
+    compare_thoughts(page, trained.run.model, at_step(trained, step), exhibits()[-1].steps.index(step),
+                     default_test(prompt_length=10), prompts)
+
+
+def compare_thoughts(page: Any, model: Any, params: Any, at: int, test: Any, prompts: int) -> None:
+    """Chains of thought of the page's chain model with its weights at one of its steps."""
     drawn = jax.tree.map(np.asarray, test.sample(5, prompts))
     vectors = np.asarray(test.pattern_vectors())
-    params, model, K = at_step(trained, step), trained.run.model, test.reasoning_steps
+    K, examples = test.reasoning_steps, (test.prompt_length,)
     read = ask(page, """(at, prompts) => prompts.map(({ x, y, step, query }) => {
             const context = { count: step.length, x: new Float64Array(x), y: new Float64Array(y), step };
-            const { steps, direct } = iclab.thoughtsOn(iclab.reasoner.weights[at].W, context, query);
+            const { steps, direct } = iclab.thoughtsOn(
+                { ...iclab.reasoner, layers: iclab.reasoner.weights[at] }, context, query);
             return [...steps, direct].map(one => [one.answer, [...one.attention], [...one.output]]); })""",
-               exhibits()[-1].steps.index(step),
+               at,
                [{"x": x[:-1].ravel().tolist(), "y": y[:-1].ravel().tolist(), "step": steps[:-1].tolist(),
                  "query": int(chain[0])}
                 for x, y, steps, chain in zip(drawn.x, drawn.y, drawn.step, drawn.truth.chain, strict=True)])
     @partial(jax.vmap, in_axes=(None, 0))
     def reasoned(params: Any, prompt: Any) -> Any:
         """Answers step by step and direct, and output and attention of every step of the chain."""
-        answers = chain_of_thought(model, params, prompt, jnp.asarray(vectors), (10,)).answers[0]
+        answers = chain_of_thought(model, params, prompt, jnp.asarray(vectors), examples).answers[0]
         context = model.embedding.columns(Prompt(prompt.x[:-1], prompt.y[:-1], None, step=prompt.step[:-1]))
         seen, steps = [prompt.x[-1]], []
         for k in range(K):
             query = Prompt(jnp.stack(seen), jnp.stack([*seen[1:], 0 * seen[0]]), None, step=jnp.arange(k + 1))
             steps.append(model.read(params, context, jnp.ones(len(context), bool), model.embedding.columns(query)))
             seen.append(jnp.asarray(vectors)[answers[k]])
-        return answers, at_once(model, params, prompt, jnp.asarray(vectors), (10,))[0], steps
+        return answers, at_once(model, params, prompt, jnp.asarray(vectors), examples)[0], steps
 
     with jax.enable_x64(True):
         answers, direct, steps = jax.tree.map(np.asarray, jax.jit(reasoned)(doubled(params), doubled(drawn)))

@@ -15,6 +15,7 @@ from iclab.lab.claims import PartResult
 from iclab.notation import NOTATION
 from iclab.papers.readings import READINGS
 from iclab.papers.references import SOURCES
+from iclab.report.opening import opening_lines, who_says
 from iclab.report.page import Page, number, thumbnail
 from iclab.report.summary import SYMBOLS, columns, label, of_paper, overall, totals_by_group
 
@@ -108,10 +109,42 @@ def test_what_is_ours_never_stands_under_the_papers_name(path):
     assert "The paper says" not in mine
     assert "We ask" in mine
     assert "our statement, not the paper&#39;s" in mine
-    unconfirmed = text.split('class="unconfirmed"')[1].split("</table>")[0]
-    assert "the whole region" not in unconfirmed
-    assert "bound" not in unconfirmed
-    assert unconfirmed.count("<tr><td") == 4  # two fail, one is inconclusive, one outside
+    papers, ours = (text.split(f'class="unconfirmed {whose}"')[1].split("</table>")[0] for whose in ("papers", "ours"))
+    assert "the paper says" in papers
+    assert "the paper says" not in ours
+    assert "we asked whether" in ours
+    assert "the whole region" not in papers
+    assert "bound" not in papers + ours
+    assert papers.count("<tr><td") == 4  # two fail, one is inconclusive, one outside
+    assert ours.count("<tr><td") == 1
+
+
+def test_a_figure_of_no_paper_is_ours():
+    figure = next(item for item in FINISHED if item.entry.kind == "figure")
+    assert who_says(figure, SOURCES) == "The paper says"
+    for changed in ({"place": "ours, after theorem 2"}, {"id": "mine.figure"}):
+        entry = dataclasses.replace(figure.entry, **changed)
+        assert who_says(dataclasses.replace(figure, entry=entry), SOURCES) == "We ask"
+
+
+def test_ten_lines_open_the_page():
+    lines = {line.term: line for line in opening_lines(FINISHED, "quick", "--scale quick")}
+    assert len(lines) == 10
+    assert lines["In short"].text == overall(CLAIMS_JUDGED)
+    assert lines["Holds"].text == "3 of 8 parts: 1 theorem part, 1 remark, 1 statement of ours."
+    assert lines["Fails"].text == "2 of 6 parts: 1 theorem part, 1 figure or table; in"
+    assert lines["Fails"].entries == {"mamba.robust": 1, "mamba.iterations": 1}
+    assert lines["Fails, ours"].text == "None of 2 statements of ours."
+    assert lines["Inconclusive"].listed
+    assert "tight, also needed, and 1 not" in lines["Bounds"].text
+    assert lines["Surprise"].text.startswith("Theorem 1 fails by the widest margin. It says, in our words: What")
+    assert "8 s for 5 entries" in lines["Time"].text
+    assert "iclab verify claims.json" in lines["Check it"].text
+    assert list(lines)[-3:] == ["Surprise", "Time", "Check it"]
+    assert [line.term for line in opening_lines(FINISHED[:1], "tiny", "")] == ["Time", "Check it"]
+    assert "verify" not in opening_lines(FINISHED, "tiny", "")[-1].text  # no reference ships for it
+    held = [item for item in FINISHED if item.entry.id == "mine.own"]
+    assert opening_lines(held, "full", "")[-3].text == "No statement of a paper fails."
 
 
 def test_a_verdict_is_a_symbol_and_a_word(path):
@@ -149,8 +182,8 @@ def test_nothing_of_a_spec_is_executable_and_nothing_comes_from_the_network(path
 def test_an_entry_is_written_once_and_the_page_grows():
     page = Page("quick")
     first = page.render(FINISHED[:1])
-    assert "mamba.robust" not in first.split("Where a paper")[0]
-    assert "None of the entries run is a claim." in first
+    assert 'id="mamba.robust"' not in first
+    assert 'id="claims"' not in first
     changed = [dataclasses.replace(FINISHED[0], seconds=99.0), *FINISHED[1:]]
     assert "99.0 s" not in page.render(changed)  # its part was rendered before
 
@@ -161,7 +194,7 @@ def test_a_plot_of_another_program_has_no_thumbnail():
 
 def test_in_a_browser(browser, path):
     with opened(browser, path) as page:
-        assert page.evaluate("document.documentElement.scrollHeight") < 6000  # entries are folded
+        page.evaluate("document.querySelectorAll('details.section').forEach(part => part.open = true)")
         thumbnails = page.locator(".thumbnail use")
         for i in range(thumbnails.count()):
             assert thumbnails.nth(i).bounding_box()["width"] > 50  # drawn although its original is folded away
@@ -188,17 +221,19 @@ def test_a_link_opens_the_entry_that_it_leads_to(browser, path):
     with opened(browser, path) as page:
         article = page.locator("[id='mamba.robust']")
         assert not article.is_visible()
-        page.locator(".claims a[href='#mamba.robust'] code").click()
+        page.locator(".opening a[href='#mamba.robust'] code").click()
         article.wait_for(state="visible")
         assert page.evaluate("document.querySelectorAll('details.entry[open]').length") == 1
+        page.locator("nav a[href='#disagreements']").click()
+        page.locator("#disagreements .unconfirmed.papers").wait_for(state="visible")
 
 
 def test_on_a_phone_nothing_scrolls_sideways(browser, path):
     with opened(browser, path, width=390, height=844) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.locator(".claims thead").is_hidden()
         page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.locator(".claims thead").is_hidden()
         assert page.complaints == []
 
 
@@ -221,6 +256,7 @@ def test_in_print_it_is_whole(browser, path):
             .filter(box => getComputedStyle(box).overflowX !== 'visible').length""")
         assert cut == 0
         assert page.locator("pre").first.is_hidden()
+        assert page.locator("details.section > summary").first.is_visible()
         assert page.locator(".picture svg").first.is_visible()  # although its entry is folded on the screen
         assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
         pdf = page.pdf(format="A4")

@@ -19,8 +19,9 @@ from iclab.lab.entries import Entry, Findings
 from iclab.papers.mamba.settings import training_prompts
 from iclab.prompts import Prompt
 from iclab.report.playground import page as playground_page
-from iclab.report.playground.exhibits import GATED_STEPS, RATES, at_step, exhibits, used_coordinates
+from iclab.report.playground.exhibits import GATED_STEPS, RATES, at_step, exhibits
 from iclab.report.playground.page import as_script
+from iclab.report.playground.ported import used_coordinates
 from iclab.sweeps.sources import Trace
 
 MANY = 200
@@ -202,7 +203,7 @@ def test_reproduce_writes_it_beside_the_report(models, tmp_path, monkeypatch, ca
 
 @pytest.mark.parametrize(("arguments", "message"), [(["--seed", "-1"], "seed must be in [0, 1048576), got -1"),
                                                     (["--out", "/proc/none"], "out must be a folder"),
-                                                    (["--port", "80"], "unrecognized arguments: --port 80")])
+                                                    (["--port=80"], "unrecognized arguments: --port=80")])
 def test_play_refuses_nonsense(arguments, message, capsys):
     assert main(["play", *arguments]) == 2
     error = capsys.readouterr().err

@@ -145,12 +145,12 @@ def test_dragging_an_outlier_next_to_the_query_changes_mambas_answer(page):
     assert close[1] == pytest.approx(far[1])
     assert "wrong" in page.locator("[data-model=mamba] .answer").inner_text()
     assert "right" in page.locator("[data-model=linear] .answer").inner_text()
-    assert page.evaluate("iclab.readings[0].gates[19]") > 0.5
+    assert page.evaluate("iclab.readings[0].layers[0].gates[19]") > 0.5
 
 
 def test_what_the_words_of_poison_say_is_so(page):
     def gates():
-        return page.evaluate("""() => { const { gates } = iclab.readings[0]; const sums = [0, 0];
+        return page.evaluate("""() => { const { gates } = iclab.readings[0].layers[0]; const sums = [0, 0];
             iclab.prompt.examples.forEach((example, i) => { sums[Number(example.outlier)] += gates[i]; });
             return sums[1] / (sums[0] + sums[1]); }""")
 

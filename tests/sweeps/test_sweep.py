@@ -173,6 +173,14 @@ def test_a_file_says_the_same(tmp_path):
     ("y = \"test.outlier_scale\"", "y = \"prompts.outlier_fraction\"", "plot.y must differ from x"),
     ("y = \"test.outlier_scale\"", "y = \"model.member\"", "plot.y must be a field of numbers"),
     ("panel = \"model.member\"", "", "plot.panel must be model.member, which takes several values"),
+    ("[plot]", "[plot]\nkind = \"pie\"", "plot.kind must be one of phase, lines, got 'pie'"),
+    ("y = \"test.outlier_scale\"", "kind = \"lines\"", "plot.panel must be test.outlier_scale, which takes several"),
+    ("y = \"test.outlier_scale\"", "by = \"test.outlier_scale\"\nkind = \"lines\"\nlog_y = 1",
+     "plot.log_y must be true or false, got 1"),
+    ("y = \"test.outlier_scale\"", "by = \"test.outlier_scale\"\nkind = \"lines\"\ncentre = \"mode\"",
+     "plot.centre must be one of mean, median"),
+    ("y = \"test.outlier_scale\"", "by = \"test.outlier_scale\"\nkind = \"lines\"\ny = \"beauty\"",
+     "plot.y must be measured, one of error"),
 ])
 def test_a_bad_file_is_refused_in_one_line(tmp_path, old, new, message):
     assert old in FILE

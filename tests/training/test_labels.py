@@ -21,11 +21,15 @@ from iclab import (
     train,
     train_many,
 )
-from iclab.conformance import check_model, check_prompts
+from iclab.commands.eval import label_rates
+from iclab.conformance import ConformanceError, check_model, check_prompts
 from iclab.core.spec import spec
 from iclab.models import VectorEmbedding
 from iclab.prompts import CLASS, REAL, VECTOR, Family, Prompt
+from iclab.prompts.labels import SIGN
+from iclab.training import Trained
 from iclab.training.losses import LOSSES
+from iclab.training.sgd import begin
 
 TRAINING = Training(steps=300, batch_size=32, learning_rate=0.02, loss="squared", record_every=100)
 
@@ -140,3 +144,76 @@ def test_a_users_loss_trains_as_the_named_one(tiny_run):
     ("cross_entropy", np.array([0.0, np.log(3.0)]), 1, np.log(4 / 3))])
 def test_losses_are_their_formulas(name, output, label, expected):
     assert float(LOSSES[name](jnp.asarray(output), label)) == pytest.approx(expected, rel=1e-6)
+
+
+@spec
+class RealSigns(Regression):
+    """Real numbers in a family that says that its labels are signs."""
+
+    labels = SIGN
+
+
+@spec
+class RealClasses(Clusters):
+    """Real numbers in a family that says that its labels are classes."""
+
+    def draw(self, key):
+        prompt = super().draw(key)
+        return prompt._replace(label=prompt.label + 0.5)
+
+
+@spec
+class ManyClasses(Clusters):
+    """More classes than a model of three has scores for."""
+
+    def draw(self, key):
+        prompt = super().draw(key)
+        return prompt._replace(label=prompt.label + 1)
+
+
+def untrained(run):
+    """A run that looks finished, at its starting weights."""
+    return Trained(run, begin(run).params, None, np.array([1]), np.array([0.5]))
+
+
+@pytest.mark.parametrize(("prompts", "rule"), [
+    (RealSigns(), r"^label must be \+1 or -1 where labels are signs; .* `labels = REAL`, .* got \[[-\d.]+\]$"),
+    (RealClasses(), r"^label must be a whole number where labels are classes; .* got \[[-\d.]+\]$")])
+def test_an_error_rate_of_real_numbers_is_refused(prompts, rule):
+    """By every way to measure one."""
+    embedding = {"embedding": VectorEmbedding(size=3)} if prompts.labels == CLASS else {}
+    run = Run(model=replace(LINEAR, **embedding), prompts=prompts,
+              training=replace(TRAINING, steps=1, loss=prompts.labels.losses[0]))
+    trained = untrained(run)
+    with pytest.raises(SpecError, match=rule):
+        label_rates(trained, prompts, 500, 0)
+    with pytest.raises(SpecError, match=rule):
+        measure_error(lambda batch: batch.label, prompts, count=10)
+    with pytest.raises(SpecError, match=rule):
+        model_errors([trained], [prompts], count=500)
+    with pytest.raises(ConformanceError, match=rule):
+        check_prompts(prompts)
+    with pytest.raises(ConformanceError, match=rule):
+        check_model(run.model, prompts)
+
+
+def test_answers_that_choose_no_class_are_refused():
+    model, prompts, training = CASES["class"]
+    with pytest.raises(SpecError, match=r"predictor must return a score for every class and prompt, got 'shape"):
+        measure_error(lambda batch: batch.label, prompts, count=10)
+    trained = untrained(Run(model=model, prompts=prompts, training=training))
+    rule = r"must return a score for every class and prompt: labels go up to 3, got '3 per prompt'"
+    with pytest.raises(SpecError, match=f"predictor {rule}"):
+        measure_error(trained, ManyClasses(), count=100)
+    with pytest.raises(SpecError, match=f"model {rule}"):
+        model_errors([trained], [ManyClasses()], count=500)
+
+
+def test_only_signs_have_a_hinge_loss_and_a_squared_error_is_no_error_rate():
+    model, prompts, training = CASES["number"]
+    trained = untrained(Run(model=model, prompts=prompts, training=training))
+    with pytest.raises(SpecError, match="measure must be error for labels of kind number, got 'hinge'"):
+        model_errors([trained], [prompts], measure="hinge")
+    with pytest.raises(SpecError, match="measure must be error or hinge"):
+        model_errors([trained], [prompts], measure="squared_error")
+    assert set(label_rates(trained, prompts, 100, 0)) == {"squared_error", "low", "high", "prompts"}

@@ -8,7 +8,16 @@ import pytest
 
 from iclab import Chain, Classification, GatedAttention, Run, SpecError, Training, train
 from iclab.core.limits import memory_limit, read_bytes, size_words
-from iclab.models import GPT2, ChainAttention, ChainEmbedding, LabelEmbedding, SoftmaxMLP
+from iclab.models import (
+    GPT2,
+    ChainAttention,
+    ChainEmbedding,
+    LabelEmbedding,
+    Mamba2Block,
+    MambaBlock,
+    SoftmaxAttention,
+    SoftmaxMLP,
+)
 from iclab.models.gates import MEMBERS
 from iclab.probes import measure_error
 from iclab.training.sgd import begin
@@ -17,7 +26,9 @@ from iclab.training.size import batch_bytes, weight_bytes
 MODELS = [*(GatedAttention(member=member, layers=layers, gate_per_channel=per) for member in MEMBERS
             for layers in (1, 3) for per in (False, True)),
           GatedAttention(embedding=LabelEmbedding(size=4)), SoftmaxMLP(neurons=10), SoftmaxMLP(attention_size=7),
-          GPT2(), GPT2(layers=2, heads=4, size=12, positions=30)]
+          GPT2(), GPT2(layers=2, heads=4, size=12, positions=30), MambaBlock(), Mamba2Block(), SoftmaxAttention(),
+          MambaBlock(layers=2, size=5, expand=3, state=7, convolution=2, rank=4), SoftmaxAttention(layers=3, size=12),
+          Mamba2Block(layers=2, size=5, expand=3, heads=3, groups=3, state=7, convolution=2)]
 
 
 def test_weights_are_counted_as_models_make_them():

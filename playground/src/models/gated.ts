@@ -1,11 +1,16 @@
-// The gated linear attention family, one layer: what iclab.models.gated_attention computes, for one prompt.
-//   F = sum_i G_i y_i s_i,   s_i = p_i^T W_B^T W_C p_query,   G_i = b_i d_{i+1} ... d_query
+// The gated linear attention family, any depth: what iclab.models.gated_attention computes, for one prompt.
+//   o_t = sum_{i<=t} G_{i,t} p_i s_{i,t},   s_{i,t} = p_i^T W_B^T W_C p_t,   G_{i,t} = b_i d_{i+1} ... d_t
+//   P <- P + o from layer to layer; F is the label coordinate of the query's column at the end
 import type { Arrays } from "../exhibits";
 
 export interface Spec {
-  key: string;
+  member: string;
   retention: number;
   temperature: number;
+  /** Whether a column reads only itself and those before it. */
+  causal: boolean;
+  /** Whether a layer's output is divided by the number of columns. */
+  normalise: boolean;
 }
 
 /** A prompt as a model reads it: rows of `width` numbers, the query's last; its label coordinate, the last, is 0. */
@@ -15,13 +20,19 @@ export interface Columns {
   values: Float64Array;
 }
 
-export interface Reading {
-  output: number;
-  /** Of every column, the query's own last. */
+/** What the query sees of every column in one layer, its own last. */
+export interface Layer {
   scores: Float64Array;
-  gates: Float64Array;
+  /** None where a model has no gate. */
+  gates: Float64Array | null;
   /** What each column adds to the output. */
   votes: Float64Array;
+}
+
+export interface Reading {
+  /** The sum of all votes. */
+  output: number;
+  layers: Layer[];
 }
 
 const softplus = (x: number): number => (x > 30 ? x : Math.log1p(Math.exp(x)));
@@ -29,14 +40,14 @@ const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 
 /** Decay (as a logarithm) and intake of a column, from its logit w.p, by the member's rule (iclab.models.gates). */
 function gate(spec: Spec, logit: number, rate: number): [number, number] {
-  switch (spec.key) {
+  switch (spec.member) {
     case "linear": return [0, 1];
     case "retnet": return [Math.log(spec.retention), 1];
     case "mamba": return [-softplus(logit), sigmoid(logit)];
     case "gated_retention": return [-softplus(-logit) / spec.temperature, 1];
     case "mamba2": return [-softplus(logit) * Math.exp(rate), 1];
     case "mamba2_step": return [-softplus(logit) * Math.exp(rate), softplus(logit)];
-    default: throw new Error(`no such member: ${spec.key}`);
+    default: throw new Error(`no such member: ${spec.member}`);
   }
 }
 
@@ -69,46 +80,96 @@ export function dot(a: Float64Array, i: number, b: Float64Array, j: number, leng
   return sum;
 }
 
-export function read(spec: Spec, weights: Arrays, columns: Columns): Reading {
-  const { width, count, values } = columns;
+/** One layer seen from the query: scores, gates, and their product, by which the query takes up each column. */
+interface Seen {
+  scores: Float64Array;
+  gates: Float64Array;
+  weights: Float64Array;
+}
+
+function fromQuery(spec: Spec, layer: Arrays, { width, count, values }: Columns): Seen {
   const query = (count - 1) * width;
-  const scores = new Float64Array(count);
-  const gates = new Float64Array(count);
-  const votes = new Float64Array(count);
-  let output = 0;
-  const voted = (i: number, reached: number): void => {
-    votes[i] = reached * values[i * width + width - 1];
-    output += votes[i];
-  };
-  if (spec.key === "gla") {
-    const asked = product(weights.W_C, width, values, query);
+  const [scores, gates, weights] = [0, 1, 2].map(() => new Float64Array(count));
+  if (spec.member === "gla") {
+    const asked = product(layer.W_C, width, values, query);
     const axes = asked.length;
     const left = new Float64Array(axes).fill(1); // of each key axis, what later columns let through
     for (let i = count - 1; i >= 0; i--) {
-      const keys = product(weights.W_B, width, values, i * width);
+      const keys = product(layer.W_B, width, values, i * width);
       scores[i] = dot(keys, 0, asked, 0, axes);
-      let reached = 0;
       let mean = 0;
       for (let k = 0; k < axes; k++) {
-        reached += left[k] * keys[k] * asked[k];
+        weights[i] += left[k] * keys[k] * asked[k];
         mean += left[k];
       }
       gates[i] = mean / axes; // its gate has no single value; the mean over the axes is shown
-      voted(i, reached);
-      const logits = product(weights.w, width, values, i * width);
+      const logits = product(layer.w, width, values, i * width);
       for (let k = 0; k < axes; k++) left[k] *= sigmoid(logits[k]);
     }
-  } else {
-    const asked = rowProduct(values, query, weights.A, width);
-    let after = 0; // the sum of the log decays of all later columns
-    for (let i = count - 1; i >= 0; i--) {
-      scores[i] = dot(values, i * width, asked, 0, width);
-      const logit = weights.w.length > 0 ? dot(values, i * width, weights.w, 0, width) : 0;
-      const [decay, intake] = gate(spec, logit, weights.a[0] ?? 0);
-      gates[i] = intake * Math.exp(after);
-      voted(i, gates[i] * scores[i]);
-      after += decay;
-    }
+    return { scores, gates, weights };
   }
-  return { output, scores, gates, votes };
+  const asked = rowProduct(values, query, layer.A, width);
+  // Of gates that every channel has for itself the label's, which is the last, is the one that the output feels.
+  const row = Math.max(layer.w.length - width, 0);
+  let after = 0; // the sum of the log decays of all later columns
+  for (let i = count - 1; i >= 0; i--) {
+    scores[i] = dot(values, i * width, asked, 0, width);
+    const logit = layer.w.length > 0 ? dot(values, i * width, layer.w, row, width) : 0;
+    const [decay, intake] = gate(spec, logit, layer.a[0] ?? 0);
+    gates[i] = intake * Math.exp(after);
+    weights[i] = gates[i] * scores[i];
+    after += decay;
+  }
+  return { scores, gates, weights };
+}
+
+/** The columns after a layer, P + o, computed state by state: h_t = d_t h_{t-1} + b_t p_t k_t^T, o_t = h_t q_t. */
+function passed(spec: Spec, layer: Arrays, { width, count, values }: Columns): Float64Array {
+  const gla = spec.member === "gla";
+  const scale = spec.normalise ? 1 / count : 1;
+  const found = Float64Array.from(values);
+  const axes = gla ? layer.W_B.length / width : width;
+  const state = new Float64Array(width * axes); // h, a row for every channel
+  const ones = new Float64Array(axes).fill(1);
+  const takeUp = (t: number): void => {
+    const key = gla ? product(layer.W_B, width, values, t * width) : values.subarray(t * width, (t + 1) * width);
+    const logits = layer.w.length > 0 ? product(layer.w, width, values, t * width) : undefined;
+    const kept = gla ? logits!.map(sigmoid) : ones;
+    const shared = gla ? [0, 1] : gate(spec, logits?.[0] ?? 0, layer.a[0] ?? 0);
+    for (let j = 0; j < width; j++) {
+      const [decay, intake] = gla || logits === undefined || logits.length === 1 || j === 0
+        ? shared : gate(spec, logits[j], layer.a[0] ?? 0);
+      const [keep, value] = [Math.exp(decay), intake * values[t * width + j]];
+      for (let k = 0; k < axes; k++) state[j * axes + k] = keep * kept[k] * state[j * axes + k] + value * key[k];
+    }
+  };
+  if (!spec.causal) for (let t = 0; t < count; t++) takeUp(t);
+  for (let t = 0; t < count; t++) {
+    if (spec.causal) takeUp(t);
+    const query = gla ? product(layer.W_C, width, values, t * width) : rowProduct(values, t * width, layer.A, width);
+    for (let j = 0; j < width; j++) found[t * width + j] += scale * dot(state, j * axes, query, 0, axes);
+  }
+  return found;
+}
+
+/** Every layer as the query sees it, with the columns that it reads. */
+export function layersOf(spec: Spec, weights: Arrays[], columns: Columns): (Seen & { columns: Columns })[] {
+  let now = columns;
+  return weights.map((layer, n) => {
+    const seen = { ...fromQuery(spec, layer, now), columns: now };
+    if (n + 1 < weights.length) now = { ...now, values: passed(spec, layer, now) };
+    return seen;
+  });
+}
+
+/** The output for the query, read off the label coordinate, in which every layer adds something. */
+export function read(spec: Spec & { norm: number }, weights: Arrays[], columns: Columns): Reading {
+  const scale = spec.norm * (spec.normalise ? 1 / columns.count : 1);
+  let output = 0;
+  const layers = layersOf(spec, weights, columns).map(({ scores, gates, weights: taken, columns: { width, values } }) => {
+    const votes = taken.map((weight, i) => scale * weight * values[i * width + width - 1]);
+    for (const vote of votes) output += vote;
+    return { scores, gates, votes };
+  });
+  return { output, layers };
 }

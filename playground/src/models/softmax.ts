@@ -1,7 +1,7 @@
 // Softmax attention with a ReLU MLP: what iclab.models.softmax_mlp computes, for one prompt.
 //   F = a^T relu(W_O W_V sum_i p_i softmax_i(p_i^T W_K^T W_Q p_query)),   a = +-1/m
 import type { Arrays } from "../exhibits";
-import { type Columns, dot, product, rowProduct } from "./gated";
+import { type Columns, dot, product, type Reading, rowProduct } from "./gated";
 
 interface Attended {
   /** Of every example; they sum to 1. */
@@ -45,4 +45,21 @@ export function decide(weights: Arrays, pooled: Float64Array, keep?: Uint8Array)
 /** What each neuron says of a pooled column before its ReLU. */
 export function hidden(weights: Arrays, pooled: Float64Array): Float64Array {
   return product(weights.R, pooled.length, pooled, 0);
+}
+
+/** The output as a sum over the examples. Where a neuron is active it is linear, so what an example adds is its share of
+ *  the attention times what the active neurons make of its column. */
+export function readSoftmax(weights: Arrays, columns: Columns): Reading {
+  const { width, count, values } = columns;
+  const { attention, pooled } = attend(weights, columns);
+  const neurons = weights.R.length / width;
+  const active = new Float64Array(width); // the sum of what they read, with their signs
+  hidden(weights, pooled).forEach((value, n) => {
+    const sign = value <= 0 ? 0 : n < neurons >> 1 ? 1 / neurons : -1 / neurons;
+    for (let j = 0; j < width; j++) active[j] += sign * weights.R[n * width + j];
+  });
+  const scores = new Float64Array(count); // the query stands outside the sum
+  scores.set(attention);
+  const votes = scores.map((share, i) => share * dot(values, i * width, active, 0, width));
+  return { output: decide(weights, pooled), layers: [{ scores, gates: null, votes }] };
 }

@@ -34,11 +34,14 @@ export interface ChainPrompt {
 export type ChainEdits = Record<string, number>;
 
 const FIRST = 64;
-const SLOTS = 16;
+/** How many numbers an example has, and where those begin that say whereto a step slips; before them, whether. */
+const slotsOf = (steps: number): [number, number] => [Math.max(16, 2 + 2 * steps), Math.max(8, 2 + steps)];
 
 export function drawChains(slips: Slips, patterns: number, steps: number, draw: Source, edits: ChainEdits = {}
 ): ChainPrompt {
-  const order = shuffled(draw, 1, patterns);
+  // Orders of up to 63 patterns have the numbers before those of the examples, longer ones a place of their own.
+  const order = shuffled(draw, patterns < FIRST ? 1 : 2 ** 16, patterns);
+  const [slots, where] = slotsOf(steps);
   const chain = (start: number, off: (k: number) => number): Chain => {
     const places = [start];
     const right: number[] = [];
@@ -51,9 +54,9 @@ export function drawChains(slips: Slips, patterns: number, steps: number, draw: 
     return { tokens: places.map((place) => order[place]), right, end, matches: start === 0 };
   };
   const examples = Array.from({ length: slips.length }, (_, i) => {
-    const at = FIRST + SLOTS * i;
+    const at = FIRST + slots * i;
     const start = draw(at) < slips.matching ? 0 : 1 + choice(draw(at + 1), patterns - 1);
-    return chain(start, (k) => edits[`${i}.${k}`] ?? slip(slips, patterns, draw(at + 2 + k), draw(at + 8 + k)));
+    return chain(start, (k) => edits[`${i}.${k}`] ?? slip(slips, patterns, draw(at + 2 + k), draw(at + where + k)));
   });
   return { examples, truth: chain(0, () => 0).tokens, order };
 }
@@ -62,14 +65,15 @@ export function drawChains(slips: Slips, patterns: number, steps: number, draw: 
 function slip(slips: Slips, patterns: number, first: number, second: number): number {
   if (first < slips.right) return 0;
   if (first < slips.right + (1 - slips.right) * slips.pile) return 1;
-  return 2 + choice(second, patterns - 2);
+  return patterns > 2 ? 2 + choice(second, patterns - 2) : 1;
 }
 
 /** How likely each number of places off is after all steps: what direct prompting sees. */
 export function answerOdds(slips: Slips, patterns: number, steps: number): number[] {
-  const rest = ((1 - slips.right) * (1 - slips.pile)) / (patterns - 2);
+  const pile = patterns > 2 ? slips.pile : 1; // of two patterns only one is wrong
+  const rest = ((1 - slips.right) * (1 - pile)) / (patterns - 2);
   const row = Array.from({ length: patterns }, (_, i) =>
-    i === 0 ? slips.right : i === 1 ? (1 - slips.right) * slips.pile : rest);
+    i === 0 ? slips.right : i === 1 ? (1 - slips.right) * pile : rest);
   let odds = row;
   for (let k = 1; k < steps; k++) {
     odds = odds.map((_, i) => row.reduce((sum, chance, j) => sum + chance * odds[(i - j + patterns) % patterns], 0));
@@ -89,8 +93,9 @@ export function vectorsOf(prompt: ChainPrompt, basis: Float64Array, dimension: n
   prompt.examples.forEach((example, i) => {
     example.tokens.forEach((pattern, t) => {
       const vector = basis.slice(pattern * dimension, (pattern + 1) * dimension);
-      let bits = Math.floor(draw(2 ** 20 + i * (steps + 1) + t) * 2 ** 32);
+      let bits = 0;
       for (let r = 0; r < rest; r++) {
+        if (r % 32 === 0) bits = Math.floor(draw(2 ** 20 + i * (steps + 1) + t + 2 ** 20 * (r / 32)) * 2 ** 32);
         const sign = (bits & 1) === 1 ? size : -size;
         bits >>>= 1;
         for (let j = 0; j < dimension; j++) vector[j] += sign * basis[(patterns + r) * dimension + j];

@@ -1,26 +1,31 @@
 // Labelled prompts, poisoned or out of domain: the data model of iclab.prompts.classification.
 //   x = beta mu_j + kappa nu_k + [outlier] kappa_a v
-import type { Exhibits, Inputs } from "../exhibits";
-import type { Columns } from "../models/gated";
-import { choice, type Source } from "../random";
+import { type Attacked, type Inputs, unpacked } from "../exhibits";
+import { type Columns, rowProduct } from "../models/gated";
+import { choice, normals, type Source } from "../random";
 
 export const RULES = ["flip", "target", "random"] as const;
 export const PLACEMENTS = ["random", "far", "close"] as const;
+/** Of the page of the papers' models. */
 export const DIRECTIONS = ["paper", "v1", "v2", "v3", "training", "against", "own"] as const;
 type Rule = (typeof RULES)[number];
 type Placement = (typeof PLACEMENTS)[number];
-type Direction = (typeof DIRECTIONS)[number];
 
 export interface Attack {
   length: number;
   fraction: number;
   /** In units of the training scale. */
   scale: number;
-  direction: Direction;
+  /** One of the directions by its name (v1, v2, ...), all of them (paper or training), against them, or one's own. */
+  direction: string;
   /** Coefficients over the training outliers when the direction is one's own. */
   own: number[];
   rule: Rule;
   placement: Placement;
+  /** Of the user's own prompts: the name of the tasks, and what training has fixed for the papers' ones. */
+  tasks?: string;
+  decisive?: number;
+  irrelevantScale?: number;
 }
 
 export interface Example {
@@ -28,8 +33,12 @@ export interface Example {
   pattern: number;
   /** Whether it carries the query's pattern. */
   same: boolean;
+  /** Coefficient of the relevant pattern; 1 if it is not given. */
+  lambda?: number;
   irrelevant: number;
   kappa: number;
+  /** Noise on its input. */
+  noise?: Float64Array;
   outlier: boolean;
   /** Coefficients over the training outliers, should it be poisoned. */
   direction: number[];
@@ -62,14 +71,17 @@ export function unit(row: number[]): number[] {
 }
 
 /** The directions among which every poisoned example draws its own. */
-export function directionsOf(attack: Attack, prompts: Exhibits["poison"]["prompts"]): number[][] {
+export function directionsOf(attack: Attack, prompts: Attacked): number[][] {
   const axes = Array.from({ length: prompts.outliers }, (_, i) =>
     Array.from({ length: prompts.outliers }, (_, j) => (i === j ? 1 : 0)));
   switch (attack.direction) {
     case "paper": return prompts.directions;
-    case "training": return axes;
-    case "against": return [unit(prompts.directions[0].map((value) => -value))];
-    case "own": return [unit(attack.own)];
+    case "training": return prompts.own === undefined ? axes : prompts.directions;
+    case "against": {
+      const against = prompts.own === undefined ? prompts.directions.slice(0, 1) : prompts.directions;
+      return [unit(axes.map((_, j) => -against.reduce((sum, row) => sum + row[j], 0)))];
+    }
+    case "own": return [unit(attack.own.slice(0, prompts.outliers))];
     default: return [prompts.directions[Number(attack.direction.slice(1)) - 1]];
   }
 }
@@ -78,29 +90,53 @@ function labelled(rule: Rule, clean: number, coin: number): number {
   return rule === "flip" ? -clean : rule === "target" ? 1 : coin;
 }
 
+/** Where the numbers begin that only the user's own prompts need, and those of the noise. */
+const MORE = 2 ** 16;
+const NOISE = 2 ** 20;
+
 /** The prompt that a source of numbers determines. */
-export function drawAttacked(attack: Attack, prompts: Exhibits["poison"]["prompts"], draw: Source): Prompt {
-  const patterns = prompts.patterns;
-  const asked = choice(draw(0), patterns);
-  const partner = (asked + 1 + choice(draw(1), patterns - 1)) % patterns;
+export function drawAttacked(attack: Attack, prompts: Attacked, draw: Source): Prompt {
+  const { own } = prompts;
+  const patterns = own?.mixtures?.length ?? prompts.patterns;
+  const pairs = own?.tasks.find(({ name }) => name === attack.tasks)?.pairs;
   const truth = draw(2) < 0.5 ? 1 : -1;
+  let asked = choice(draw(0), patterns);
+  let partner = (asked + 1 + choice(draw(1), patterns - 1)) % patterns;
+  if (pairs) { // the first pattern of a task is +1
+    const [a, b] = pairs[choice(draw(0), pairs.length)];
+    [asked, partner] = truth > 0 ? [a, b] : [b, a];
+  }
+  const rest = own === undefined ? [] : Array.from({ length: patterns }, (_, j) => j).filter((j) => j !== asked && j !== partner);
+  const decisiveFraction = rest.length === 0 ? 1 : attack.decisive ?? 1;
+  const [low, high] = own?.coefficients ?? [1, 1];
   const directions = directionsOf(attack, prompts);
-  const example = (id: number, same: boolean): Example => {
-    const at = FIRST + SLOTS * id;
-    const clean = same ? truth : -truth;
-    const outlier = draw(at) < attack.fraction;
+  const example = (id: number, isQuery: boolean): Example => {
+    const [at, more] = [FIRST + SLOTS * id, MORE + SLOTS * id];
+    const decisive = isQuery || decisiveFraction === 1 || draw(more) < decisiveFraction;
+    const same = decisive && (isQuery || draw(at + 5) < 0.5);
+    const clean = decisive ? (same ? truth : -truth) : draw(more + 1) < 0.5 ? 1 : -1;
+    const outlier = !isQuery && draw(at) < attack.fraction;
     const coin = draw(at + 1) < 0.5 ? 1 : -1;
     return {
-      id, same, pattern: same ? asked : partner, irrelevant: choice(draw(at + 2), prompts.irrelevant),
-      kappa: (2 * draw(at + 3) - 1) * prompts.irrelevantScale, outlier, clean,
-      direction: directions[choice(draw(at + 4), directions.length)],
-      label: outlier ? labelled(attack.rule, clean, coin) : clean,
+      id, same, pattern: decisive ? (same ? asked : partner) : rest[choice(draw(more + 2), rest.length)],
+      lambda: low + (high - low) * (low === high ? 0 : draw(more + 3)),
+      irrelevant: choice(draw(at + 2), prompts.irrelevant),
+      kappa: prompts.irrelevant === 0 ? 0 : (2 * draw(at + 3) - 1) * (attack.irrelevantScale ?? prompts.irrelevantScale),
+      outlier, clean, direction: directions[choice(draw(at + 4), directions.length)] ?? [],
+      noise: own !== undefined && own.noise > 0 ? inBall(own.noise, prompts.dimension, draw, NOISE + 2 * id * (prompts.dimension + 1)) : undefined,
+      label: isQuery ? 0 : outlier ? labelled(attack.rule, clean, coin) : clean,
     };
   };
-  const examples = Array.from({ length: attack.length }, (_, id) => example(id, draw(FIRST + SLOTS * id + 5) < 0.5));
+  const examples = Array.from({ length: attack.length }, (_, id) => example(id, false));
   // The query has the slots of an example far behind: its own do not move when examples are added.
-  const query = { ...example(1000, true), outlier: false, label: 0 };
-  return { examples: placed(examples, attack.placement), query, partner, truth };
+  return { examples: placed(examples, attack.placement), query: example(1000, true), partner, truth };
+}
+
+/** A point drawn evenly from a ball. */
+function inBall(radius: number, dimension: number, draw: Source, at: number): Float64Array {
+  const point = normals(draw, at + 1, dimension);
+  const scale = (radius * draw(at) ** (1 / dimension)) / Math.hypot(...point);
+  return point.map((value) => scale * value);
 }
 
 /** Poisoned examples all farthest from the query, all closest to it, or where they are. */
@@ -128,23 +164,36 @@ export function edited(prompt: Prompt, edits: Edits, attack: Attack, draw: Sourc
 
 /** The prompt as a model with this label norm reads it. */
 export function columnsOf(prompt: Prompt, inputs: Inputs, outlierScale: number, labelNorm: number,
-  mixtures?: number[][]): Columns {
+  mixtures?: number[][] | null): Columns {
   const width = inputs.dimension + 1;
   const tokens = [...prompt.examples, prompt.query];
   const values = new Float64Array(tokens.length * width);
+  const basis = basisOf(inputs);
   tokens.forEach((token, i) => {
     const at = i * width;
     const beta = inputs.patternNorm;
-    if (mixtures === undefined) values[at + token.pattern] = beta;
-    else mixtures[token.pattern].forEach((coefficient, j) => { values[at + j] = beta * coefficient; });
-    values[at + inputs.patterns + token.irrelevant] += beta * token.kappa;
+    const relevant = beta * (token.lambda ?? 1);
+    if (!mixtures) values[at + token.pattern] = relevant;
+    else mixtures[token.pattern].forEach((coefficient, j) => { values[at + j] = relevant * coefficient; });
+    if (inputs.irrelevant > 0) values[at + inputs.patterns + token.irrelevant] += beta * token.kappa;
     if (token.outlier) {
       const first = at + inputs.patterns + inputs.irrelevant;
       token.direction.forEach((coefficient, j) => { values[first + j] = outlierScale * coefficient; });
     }
+    if (basis !== undefined) {
+      values.set(rowProduct(values.slice(at, at + inputs.dimension), 0, basis, inputs.dimension), at);
+    }
+    token.noise?.forEach((value, j) => { values[at + j] += value; });
     values[at + inputs.dimension] = labelNorm * token.label;
   });
   return { width, count: tokens.length, values };
+}
+
+const bases = new WeakMap<Inputs, Float64Array>();
+
+function basisOf(inputs: Inputs): Float64Array | undefined {
+  if (inputs.basis !== undefined && !bases.has(inputs)) bases.set(inputs, unpacked(inputs.basis));
+  return bases.get(inputs);
 }
 
 /** (1 - decisive (1 - outlier))^l / 2: what a learner errs at least that knows neither the attack nor the task. */

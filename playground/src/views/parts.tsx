@@ -61,7 +61,8 @@ export function Choice({ tab, name, label, options, children, onChange }: Choice
       <label for={id}>{label}</label>
       <select id={id} data-field={name} aria-describedby={`${id}-hint`} value={state.value.values[tab][name]}
         onChange={(event) => {
-          change(tab, { [name]: event.currentTarget.value });
+          const { value } = event.currentTarget;
+          change(tab, { [name]: "words" in FIELDS[tab][name] ? value : Number(value) });
           onChange?.();
         }}>
         {Object.entries(options).map(([value, text]) => <option key={value} value={value}>{text}</option>)}

@@ -1,7 +1,8 @@
 // The softmax Transformer: patterns mixed out of the training ones, and neurons pruned by their norms.
 import type { ReadonlySignal } from "@preact/signals";
+import { exhibits } from "../exhibits";
 import {
-  exhibits, kept, mixedErrors, mixedFloor, mixedPrompt, mixedReading, norms, pruningOrder, RATES, rateCurve, softmaxModel, SUMS, sumCurve,
+  kept, mixedErrors, mixedFloor, mixedPrompt, mixedReading, norms, pruningOrder, RATES, rateCurve, softmaxModel, SUMS, sumCurve,
 } from "../lab";
 import { newPatterns } from "../prompts/classification";
 import type { Counted } from "../running";
@@ -51,7 +52,7 @@ export function Softmax() {
           <Choice tab="softmax" name="start" label="The model" options={STARTS}>The paper leaves the start open; it decides how sharp its figures are.</Choice>
           <Slider tab="softmax" name="decisive" label="Examples that carry the task’s patterns" show={(value) => percent(value)}>
             The others carry a third pattern and a random label.</Slider>
-          <Slider tab="softmax" name="irrelevantScale" label="Size of irrelevant patterns" show={(value) => `${(value / exhibits.softmax.prompts.trainingIrrelevantScale).toFixed(1)} × training`}>
+          <Slider tab="softmax" name="irrelevantScale" label="Size of irrelevant patterns" show={(value) => `${(value / exhibits.softmax!.prompts.trainingIrrelevantScale).toFixed(1)} × training`}>
             1 × is the paper’s scale in domain, 10 × the one it tests with out of domain.</Slider>
           <Slider tab="softmax" name="length" label="Examples">Too few, and no example carries the query’s pattern.</Slider>
         </section>
@@ -109,7 +110,7 @@ function Attention() {
       <div class="tokens small" aria-hidden="true" style={{ "--columns": examples.length }}>
         {examples.map((example) => (
           <span key={example.id} class={`token ${example.same || example.pattern === partner ? "" : "bystander"}`}>
-            <Shape same={example.same} poisoned={false} /><span class="label">{example.label > 0 ? "+" : "−"}</span>
+            <Shape kind={example.same ? "same" : "other"} /><span class="label">{example.label > 0 ? "+" : "−"}</span>
           </span>))}
       </div>
     </div>

@@ -1,15 +1,26 @@
 // Chain of thought: examples as chains, the model's attention on their columns, and plain in-context learning beside it.
 import { announce } from "../announced";
-import { drawnChains, exhibits, odds, reasoner, thoughtErrors, thoughts } from "../lab";
+import { exhibits } from "../exhibits";
+import { drawnChains, odds, reasoner, thoughtErrors, thoughts } from "../lab";
 import { type Chain, tally } from "../prompts/chains";
 import { change, redraw, state } from "../state";
-import { ErrorBar, percent, type Preset, Presets, share, Slider } from "./parts";
+import { Choice, ErrorBar, largestOf, percent, type Preset, Presets, share, Slider } from "./parts";
 import { Training } from "./training";
 
-const { steps: STEPS } = exhibits.chain.prompts;
-const letter = (pattern: number): string => String.fromCharCode(65 + pattern);
+const STEPS = exhibits.chain?.prompts.steps ?? 0;
+const { own } = exhibits.chain?.prompts ?? {};
+const models = exhibits.chain?.models ?? [];
+/** A to Z, then A1, B1, and so on. */
+const letter = (pattern: number): string => String.fromCharCode(65 + (pattern % 26)) + (pattern < 26 ? "" : Math.floor(pattern / 26));
 
-const presets: Preset[] = [
+const presets: Preset[] = own !== undefined ? [
+  { title: "As in training", values: {},
+    look: "Examples as the models were trained on, but the query stands alone: the model has to write every step itself." },
+  { title: "Slips that scatter", values: { right: 0.7 },
+    look: "Three steps in ten are wrong, each somewhere else. Does the most frequent end of a chain still win?" },
+  { title: "Slips that pile up", values: { right: 0.71, pile: 0.91 },
+    look: "Nearly all slips go to the same neighbour. Each step is still right most often, but a chain seldom ends where it should: compare the two ways of answering." },
+] : [
   { title: "Careful examples", values: { right: 1 },
     look: "No step is wrong. Both ways of prompting work: the model finds the columns whose step and input match its own, and copies their output." },
   { title: "Slips that scatter", values: { right: 0.7, pile: 0.12 },
@@ -20,7 +31,7 @@ const presets: Preset[] = [
     look: "Hardly any example starts where the query does. Attention must find the few that do: compare with training step 0." },
 ];
 function Token({ pattern, kind = "" }: { pattern: number; kind?: string }) {
-  return <span class={`pattern p${pattern} ${kind}`}>{letter(pattern)}</span>;
+  return <span class={`pattern p${pattern % 10} ${kind}`}>{letter(pattern)}</span>;
 }
 
 /** Make a step of an example wrong, or right again; as it was drawn, if that is what it comes to. */
@@ -42,6 +53,7 @@ export function Thought() {
   const rival = Math.max(...odds.value.slice(1));
   return (
     <>
+      {own !== undefined && <p class="intro">{own.words}</p>}
       <p class="intro">An example is a chain: from one letter to the next in {STEPS} steps, and each step has its own rule. The query gives the first letter. With
         a <b>chain of thought</b> the model writes one step, reads it back, writes the next; with plain <b>in-context learning</b> it
         sees only the ends of the chains and answers at once. It never sees the rule, only examples, and those make mistakes.</p>
@@ -49,6 +61,7 @@ export function Thought() {
       <div class="columns">
         <section class="controls" aria-label="The examples">
           <h2>The examples</h2>
+          {models.length > 1 && <Choice tab="thought" name="model" label="The model" options={Object.fromEntries(models.map(({ name }, i) => [i + 1, name]))} />}
           <Slider tab="thought" name="right" label="Right steps" show={(value) => percent(value, 1)}>
             {percent(odds.value[0], 0)} of the chains of {STEPS} steps make no mistake or mend it.</Slider>
           <Slider tab="thought" name="pile" label="Slips that go to one rival" show={(value) => percent(value)}>
@@ -72,9 +85,10 @@ export function Thought() {
           <p class="soft">Click a step’s output to make it wrong or right again; a <span class="bad">red</span> letter is a slip from the one before it, and what follows goes on from there. Letters without a
             colour belong to examples that do not match. Bars on
             the arrows are the attention of the chain of thought while it decodes step {look + 1}. The column on the right is all that
-            in-context learning sees, its attention and the end of each chain: an end is red if it is not where a chain from its start leads.</p>
+            in-context learning sees, its attention and the end of each chain: an end is red if it is not where a chain from its start leads.
+            {reasoner.value.kind === "gated" && " For a gated stack the bars are score × gate in its last layer; hollow ones are negative."}</p>
           <Chains look={look} />
-          <Training tab="thought" steps={reasoner.steps}>At 0 attention is spread over all columns. First it leaves the other steps, then the other letters.</Training>
+          {reasoner.value.steps.length > 1 && <Training tab="thought" steps={reasoner.value.steps}>At 0 attention is spread over all columns. First it leaves the other steps, then the other letters.</Training>}
         </section>
       </div>
     </>
@@ -83,9 +97,10 @@ export function Thought() {
 
 function Chains({ look }: { look: number }) {
   const { prompt, steps, direct } = thoughts.value;
-  const mass = steps[look].attention;
-  const top = Math.max(...mass, 1e-9);
-  const topDirect = Math.max(...direct.attention, 1e-9);
+  const mass = shares(steps[look].attention);
+  const massAtOnce = shares(direct.attention);
+  const top = largestOf(mass, mass.length);
+  const topDirect = largestOf(massAtOnce, massAtOnce.length);
   const here = look === 0 ? prompt.truth[0] : steps[look - 1].answer;
   return (
     <ol class="chains" aria-label={`${prompt.examples.length} examples, then the query`}>
@@ -108,9 +123,9 @@ function Chains({ look }: { look: number }) {
             })}
           </span>
           <span class="direct">
-            <Arrow mass={direct.attention[i * STEPS]} top={topDirect} />
+            <Arrow mass={massAtOnce[i * STEPS]} top={topDirect} />
             <Token pattern={example.tokens[STEPS]} kind={example.tokens[STEPS] === example.end ? "" : "slip"} />
-            <span class="unseen">attention at once {percent(direct.attention[i * STEPS], 1)}</span>
+            <span class="unseen">attention at once {percent(massAtOnce[i * STEPS], 1)}</span>
           </span>
         </li>
       ))}
@@ -128,9 +143,15 @@ function Chains({ look }: { look: number }) {
   );
 }
 
-/** An arrow with a bar for the attention on its column. */
+/** Weights as parts of their sum without signs: attention as it is, and the weights of a gated stack, which may be negative. */
+function shares(weights: Float64Array): Float64Array {
+  const total = weights.reduce((sum, weight) => sum + Math.abs(weight), 0);
+  return weights.map((weight) => (total > 0 ? weight / total : 0));
+}
+
+/** An arrow with a bar for the attention on its column; a hollow one if its weight is negative. */
 function Arrow({ mass, top }: { mass: number; top: number }) {
-  return <span class="arrow" data-share={mass}><span style={{ transform: `scaleX(${(mass / top).toFixed(4)})` }} /></span>;
+  return <span class={`arrow ${mass < 0 ? "negative" : ""}`} data-share={mass}><span style={{ transform: `scaleX(${(top > 0 ? Math.abs(mass) / top : 0).toFixed(4)})` }} /></span>;
 }
 
 function Answers() {
@@ -189,7 +210,7 @@ function Supports() {
         return (
           <figure key={title}>
             <figcaption>{title} <span class="soft">solid: the model’s support, outline: share of the matching examples</span></figcaption>
-            <div class="letters">
+            <div class="letters" style={{ "--letters": Math.min(counts.length, 20) }}>
               {counts.map((count, pattern) => (
                 <span key={pattern} class={`letter ${pattern === right ? "right" : ""}`} title={`${letter(pattern)}: ${percent(count / total)} of the matching examples`}>
                   <span class="pair" aria-hidden="true">

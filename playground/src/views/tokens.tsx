@@ -2,12 +2,16 @@
 import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { announce } from "../announced";
+import { exhibits } from "../exhibits";
 import { attackedPrompt, drawnPrompt } from "../lab";
 import type { Example } from "../prompts/classification";
 import { state } from "../state";
 
 /** Which example the numbers and the buttons below the row speak of. */
 export const selected = signal<number | null>(null);
+
+/** Whether there is poison: prompts may have no outlier patterns. */
+export const poisonable = (exhibits.poison?.prompts.outliers ?? 0) > 0;
 
 const now = () => attackedPrompt.peek().examples;
 const find = (id: number): Example => now().find((example) => example.id === id)!;
@@ -19,6 +23,7 @@ function marked(marks: Record<number, boolean>, id: number, value: boolean, anyw
 }
 
 function poisonToggled(id: number): void {
+  if (!poisonable) return labelFlipped(id);
   const { edits } = state.peek();
   const drawn = drawnPrompt.peek().examples.find((example) => example.id === id)!;
   state.value = { ...state.peek(), edits: { ...edits, poison: marked(edits.poison, id, !find(id).outlier, drawn.outlier) } };
@@ -48,17 +53,27 @@ function said(id: number): void {
 }
 
 function described(example: Example, place: number, count: number): string {
-  const shape = example.same ? "circle, the query’s pattern" : "square, the other pattern";
-  const label = `label ${example.label > 0 ? "plus" : "minus"}${example.label === example.clean ? "" : ", which is wrong"}`;
+  const shape = { same: "circle, the query’s pattern", other: "square, the other pattern", third: "triangle, neither pattern of the task" }[kindOf(example)];
+  const label = `label ${example.label > 0 ? "plus" : "minus"}${lies(example) ? ", which is wrong" : ""}`;
   return `Example ${place + 1} of ${count}: ${shape}, ${label}${example.outlier ? ", poisoned" : ""}`;
 }
 
+type Kind = "same" | "other" | "third";
+
+/** Whether an example carries the query's pattern, the other one of the task, or neither. */
+export function kindOf(example: Example, partner = attackedPrompt.peek().partner): Kind {
+  return example.same ? "same" : example.pattern === partner ? "other" : "third";
+}
+
+/** Whether the label is wrong; of a pattern that the task does not name none is. */
+const lies = (example: Example): boolean => example.label !== example.clean && kindOf(example) !== "third";
+
 /** The pattern as a shape; a poisoned one in a spiked ring. */
-export function Shape({ same, poisoned }: { same: boolean; poisoned: boolean }) {
+export function Shape({ kind, poisoned = false }: { kind: Kind; poisoned?: boolean }) {
   return (
     <svg class="shape" viewBox="-12 -12 24 24" aria-hidden="true">
       {poisoned && <path class="spikes" d={SPIKES} />}
-      {same ? <circle r="5" /> : <rect x="-4.6" y="-4.6" width="9.2" height="9.2" />}
+      {kind === "same" ? <circle r="5" /> : kind === "other" ? <rect x="-4.6" y="-4.6" width="9.2" height="9.2" /> : <path class="third" d="M0-4.6L4.6 3.6H-4.6z" />}
     </svg>
   );
 }
@@ -71,7 +86,7 @@ const SPIKES = `M${Array.from({ length: 20 }, (_, i) => {
 export function Tokens() {
   const row = useRef<HTMLDivElement>(null);
   const drag = useRef<{ id: number; x: number; moved: boolean } | null>(null);
-  const { examples, query, truth } = attackedPrompt.value;
+  const { examples, truth } = attackedPrompt.value;
   const count = examples.length;
   const focused = examples.some((example) => example.id === selected.value) ? selected.value : examples[0].id;
 
@@ -117,11 +132,11 @@ export function Tokens() {
         if (held.moved) movedTo(held.id, Math.min(placeAt(event.clientX), count - 1));
       }}
       onPointerUp={() => { drag.current = null; }} onPointerCancel={() => { drag.current = null; }}
-      aria-label="Examples of the prompt, the query last. Arrow keys choose, Enter poisons, F flips the label, Shift with an arrow moves.">
+      aria-label={`Examples of the prompt, the query last. Arrow keys choose, ${poisonable ? "Enter poisons, " : ""}F flips the label, Shift with an arrow moves.`}>
       {examples.map((example, place) => (
         <div key={example.id} data-id={example.id} role="button" tabIndex={example.id === focused ? 0 : -1}
           class={`token ${example.outlier ? "poisoned" : ""} ${selected.value === example.id ? "selected" : ""}`}
-          aria-pressed={example.outlier} aria-label={described(example, place, count)}
+          aria-pressed={poisonable ? example.outlier : lies(example)} aria-label={described(example, place, count)}
           onFocus={() => { selected.value = example.id; }}
           onKeyDown={(event) => pressed(event, example.id, place)}
           onClick={(event) => {
@@ -131,12 +146,12 @@ export function Tokens() {
           onPointerDown={(event) => {
             if (event.button === 0 && event.isPrimary) drag.current = { id: example.id, x: event.clientX, moved: false };
           }}>
-          <Shape same={example.same} poisoned={example.outlier} />
-          <span class={`label ${example.label === example.clean ? "" : "lies"}`}>{example.label > 0 ? "+" : "−"}</span>
+          <Shape kind={kindOf(example)} poisoned={example.outlier} />
+          <span class={`label ${lies(example) ? "lies" : ""}`}>{example.label > 0 ? "+" : "−"}</span>
         </div>
       ))}
       <div class="token query" title={`The query; its true label is ${truth > 0 ? "+1" : "−1"}`}>
-        <Shape same={query.same} poisoned={false} />
+        <Shape kind="same" />
         <span class="label">?</span>
         <span class="unseen">The query: a circle, its true label is {truth > 0 ? "plus" : "minus"}.</span>
       </div>
@@ -149,14 +164,14 @@ export function Editor() {
   const { examples } = attackedPrompt.value;
   const place = examples.findIndex((example) => example.id === selected.value);
   if (place < 0) {
-    return <p class="editor">Click an example to poison it, its sign to flip its label; drag it nearer to the query or away from it. By keys: arrows choose, Enter poisons, F flips, Shift with an arrow moves.</p>;
+    return <p class="editor">Click an example to {poisonable ? "poison it, its sign to flip its label" : "flip its label"}; drag it nearer to the query or away from it. By keys: arrows choose, {poisonable && "Enter poisons, "}F flips, Shift with an arrow moves.</p>;
   }
   const example = examples[place];
   return (
     <p class="editor">
       <span class="which">{described(example, place, examples.length)}.</span>
       <span class="buttons">
-        <button type="button" onClick={() => poisonToggled(example.id)}>{example.outlier ? "Clean it" : "Poison it"}</button>
+        {poisonable && <button type="button" onClick={() => poisonToggled(example.id)}>{example.outlier ? "Clean it" : "Poison it"}</button>}
         <button type="button" onClick={() => labelFlipped(example.id)}>Flip its label</button>
         <button type="button" aria-disabled={place === 0} onClick={() => movedTo(example.id, place - 1)}>← Farther</button>
         <button type="button" aria-disabled={place === examples.length - 1} onClick={() => movedTo(example.id, place + 1)}>Nearer →</button>

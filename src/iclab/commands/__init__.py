@@ -9,6 +9,8 @@ COMMANDS = {
     "notation": "the papers' symbols and the fields that hold them",
     "train": "train one model and save it",
     "eval": "measure the error of a saved model under any attack",
+    "push": "share a saved model, with a model card, in a folder, at a URL or on the Hugging Face Hub",
+    "pull": "fetch a shared model into a checkpoint",
     "sweep": "train and measure every run that a sweep file describes, locally or on a Ray cluster",
     "results": "show or export what the sweeps in a store have measured",
     "chain": "predict and measure whether step-by-step prompting beats direct prompting",

@@ -1,6 +1,6 @@
-"""The live table of `iclab reproduce`, with progress, verdicts and time of each entry, and the last table of claims.
+"""The live table of `iclab reproduce`, with progress, verdicts and time of each entry, and the last list of claims.
 
-It fits 80 columns: ids are never cut, verdicts are counted by their symbols, titles take what is left.
+Both fit 80 columns: ids are never cut, verdicts are counted by their symbols, titles take what is left.
 """
 
 from __future__ import annotations
@@ -15,19 +15,25 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from iclab.commands.output import console, duration
+from iclab.commands.output import console
 from iclab.commands.progress import LINE_EVERY
-from iclab.lab.claims import Claim, PartResult
+from iclab.core.words import duration
+from iclab.lab.claims import Claim
 from iclab.lab.entries import Entry
 from iclab.lab.outcomes import Finished
-from iclab.report.summary import GROUPS, SYMBOLS, columns, label, totals_by_group, verdict_words
+from iclab.report.summary import GROUPS, SYMBOLS, columns, label, totals_by_group
 
 COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "outside": "bright_black", "tight": "green",
            "not tight": "bright_black"}
+
+
+WIDEST = max(map(len, SYMBOLS)) + 5
+"""Columns of a verdict behind its symbol."""
 
 
 class Board:
@@ -129,21 +135,20 @@ def counted(item: Finished) -> Text:
                            for verdict, symbol in SYMBOLS.items() if verdicts[verdict])
 
 
-def claims_table(claims: Sequence[Claim]) -> None:
-    """The last screen: every claim with its parts and the number that decides, and totals by kind."""
-    table = Table(box=SIMPLE_HEAD, show_lines=False, padding=(0, 1, 1, 0))
-    for name, ratio in (("claim", None), ("statement", 4), ("its parts", 4), ("what decides [interval]", 5)):
-        table.add_column(name, ratio=ratio, no_wrap=ratio is None)
-    for claim in claims:
-        parts = Text("\n").join(_line(part) for part in claim.parts)
-        table.add_row(Text(claim.id), Text(claim.statement), parts, Text(claim.summary))
+def claims_list(claims: Sequence[Claim]) -> None:
+    """The last screen: every claim, its parts by verdict and the number that decides, and totals by kind."""
     out = console()
-    out.print(table)
+    for claim in claims:
+        out.print(Text.assemble((claim.id, "bold"), "  ", claim.statement))
+        for verdict, symbol in SYMBOLS.items():
+            places = [label(part) for part in claim.parts if part.verdict == verdict]
+            if places:
+                marked = Table.grid(padding=(0, 1), pad_edge=False)
+                marked.add_column(no_wrap=True, min_width=WIDEST)
+                marked.add_row(Text(f"  {symbol} {verdict}", COLOURS[verdict]), Text("; ".join(places)))
+                out.print(marked)
+        out.print(Padding(Text(claim.summary), (0, 0, 1, 4)))
     out.print(_totals(claims))
-
-
-def _line(part: PartResult) -> Text:
-    return Text(f"{SYMBOLS[part.verdict]} {label(part)} {verdict_words(part)}", COLOURS[part.verdict])
 
 
 def _totals(claims: Sequence[Claim]) -> Table:

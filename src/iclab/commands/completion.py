@@ -10,8 +10,11 @@ import re
 
 from iclab.commands import COMMANDS
 from iclab.commands.options import Parser
+from iclab.commands.theory import PAPERS
 from iclab.core.errors import IclabError
+from iclab.lab.verify import REFERENCES
 from iclab.papers.catalogue import all_entries
+from iclab.sweeps.engines import ENGINES
 
 SHELLS = ("bash", "zsh", "fish")
 HELP = """Print a script with which your shell completes commands, options and ids.
@@ -19,15 +22,21 @@ HELP = """Print a script with which your shell completes commands, options and i
     iclab completion bash >> ~/.bashrc
     iclab completion zsh >> ~/.zshrc
     iclab completion fish > ~/.config/fish/completions/iclab.fish"""
+VALUES = {"--scale": REFERENCES, "--engine": tuple(ENGINES), "--paper": tuple(PAPERS)}
+"""The values of options that take one of a few."""
 BASH = """_iclab() {{
-  local words
-  if [ "$COMP_CWORD" -eq 1 ]; then words="{commands} --help --version"
+  local words files=yes
+  if [ "$COMP_CWORD" -eq 1 ]; then words="{commands} --help --version" files=
   else case "${{COMP_WORDS[1]}}" in
 {cases}
     *) words="" ;;
   esac; fi
+  case "${{COMP_WORDS[COMP_CWORD-1]}}" in
+{values}
+  esac
+  case "${{COMP_WORDS[COMP_CWORD]}}" in -*) files= ;; esac
   COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-  case "${{COMP_WORDS[COMP_CWORD]}}" in -*) ;; *) COMPREPLY+=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}")) ;; esac
+  if [ "$files" ]; then COMPREPLY+=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}")); fi
 }}
 complete -o filenames -F _iclab iclab
 """
@@ -60,7 +69,8 @@ def words_of(command: str) -> list[str]:
 def bash_script(words: dict[str, list[str]]) -> str:
     """Completion for bash, and with bashcompinit for zsh."""
     cases = "\n".join(f'    {command}) words="{" ".join(of)}" ;;' for command, of in words.items())
-    return BASH.format(commands=" ".join(words), cases=cases)
+    values = "\n".join(f'    {option}) words="{" ".join(of)}" files= ;;' for option, of in VALUES.items())
+    return BASH.format(commands=" ".join(words), cases=cases, values=values)
 
 
 def fish_script(words: dict[str, list[str]]) -> str:
@@ -69,5 +79,11 @@ def fish_script(words: dict[str, list[str]]) -> str:
              for command in words]
     for command, of in words.items():
         at = f"complete -c iclab -n '__fish_seen_subcommand_from {command}'"
-        lines += [f"{at} -l {word[2:]}" if word.startswith("--") else f"{at} -a {word}" for word in of]
+        lines += [f"{at} {_fish_word(word)}" for word in of]
     return "\n".join(lines) + "\n"
+
+
+def _fish_word(word: str) -> str:
+    if word in VALUES:
+        return f"-x -l {word[2:]} -a '{' '.join(VALUES[word])}'"
+    return f"-l {word[2:]}" if word.startswith("--") else f"-a {word}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from iclab.commands.kinds import add_import, import_named
 from iclab.commands.options import Parser, add_spec, read_spec
-from iclab.commands.output import to_text
+from iclab.commands.output import say, to_text
 from iclab.core import registry
 from iclab.core.spec import replace
 from iclab.probes import bayes_predictor, information_floor, measure_error
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     texts = [f"{WORDS[name]} {value:.4f}" for name, value in measured.items()]
     if low is not None:
         texts[0] += f" [{low:.4f}, {high:.4f}]"
-    print("  ".join(texts) + f"  ({count} prompts, {registry.word(type(trained.run.model))} {trained.status})")
+    say("", "  ".join(texts) + f"  ({count} prompts, {registry.word(type(trained.run.model))} {trained.status})")
 
 
 WORDS = {"error": "error", "squared_error": "squared error", "hinge": "hinge", "floor": "floor", "bayes": "Bayes",

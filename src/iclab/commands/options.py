@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shutil
+import textwrap
 import typing
 from collections.abc import Collection
 from typing import Any, NoReturn
@@ -15,10 +17,12 @@ from iclab.prompts.patterns import Matrix
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line."""
+    """A parser that reports errors in one line, and folds the paragraphs of its description, but no indented line."""
 
     def __init__(self, command: str, description: str):
-        super().__init__(prog=f"iclab {command}", usage=f"iclab {command} [OPTIONS]", description=description,
+        width = shutil.get_terminal_size().columns - 2
+        lines = [line if line.startswith(" ") else textwrap.fill(line, width) for line in description.split("\n")]
+        super().__init__(prog=f"iclab {command}", usage=f"iclab {command} [OPTIONS]", description="\n".join(lines),
                          allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
 

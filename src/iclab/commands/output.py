@@ -1,10 +1,12 @@
-"""What commands print: JSON, tables, damaged files, durations."""
+"""What commands print: JSON, tables, damaged files."""
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from typing import Any
 
 
@@ -29,6 +31,15 @@ def console() -> Any:
     return terminal if terminal.is_terminal else Console(width=140)
 
 
+def say(first: str, rest: str) -> None:
+    """Print a line; on a terminal that is too narrow, what follows `first` is folded beside it."""
+    line = f"{first}{rest}"
+    if sys.stdout.isatty():
+        line = textwrap.fill(rest, shutil.get_terminal_size().columns, initial_indent=first,
+                             subsequent_indent=" " * len(first))
+    print(line)
+
+
 def say_damage(store: Any) -> None:
     """Report a store's damaged files, if any, in one line on standard error."""
     from iclab.sweeps.packs import store_at
@@ -41,11 +52,3 @@ def say_damage(store: Any) -> None:
         aside = f"; moved aside: {moved[0]}" if moved else ""
         print(f"iclab: {count} left out of {store.files.place}: {broken[0]}"
               f"{' and others' if len(broken) > 1 else ''}{aside}", file=sys.stderr)
-
-
-def duration(seconds: float) -> str:
-    """A duration in seconds, minutes or hours, whichever suits it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.1f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

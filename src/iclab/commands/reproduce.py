@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from iclab import __version__
-from iclab.commands.board import board, claims_table
+from iclab.commands.board import board, claims_list
 from iclab.commands.options import Parser
 from iclab.commands.output import say_damage, to_text
 from iclab.commands.play import PAGE, write_playground
 from iclab.commands.programs import keep_compiled_programs
 from iclab.core.files import write_whole
+from iclab.figures.recipes import read_formats
 from iclab.kernels.ahead import start_compiling
 from iclab.lab.claims import Claim
 from iclab.lab.entries import SCALES
@@ -38,7 +40,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", default="results", metavar="DIR", help="where to write [default: results]")
     parser.add_argument("--store", default=None, metavar="DIR", help="where finished runs are kept [OUT/store]")
     parser.add_argument("--seed", type=int, default=0, metavar="INT", help="base seed of all runs [default: 0]")
+    parser.add_argument("--formats", default="svg,csv", metavar="NAMES",
+                        help="formats of the figures besides SVG and the numbers in CSV, such as pdf,png")
     options = parser.parse_args(arguments)
+    formats = read_formats(options.formats)
     if options.scale not in SCALES:
         parser.error(f"scale must be one of {', '.join(SCALES)}, got {options.scale!r}")
     if not 0 <= options.seed < 2**20:
@@ -52,7 +57,7 @@ def main(arguments: list[str]) -> None:
     if not options.ids:
         start_compiling()
     lab = Lab(store, options.scale, options.seed)
-    results, playground = ResultFiles(out, lab), None
+    results, playground = ResultFiles(out, lab, formats), None
     try:
         with board(entries, usual_seconds(options.scale)) as live_board:
             for entry in entries:
@@ -72,7 +77,7 @@ def main(arguments: list[str]) -> None:
         results.write()
     say_damage(store)
     if results.claims:
-        claims_table(results.claims)
+        claims_list(results.claims)
     print(f"report: {out / 'report.html'}")
     if playground is not None:
         print(f"playground: {playground}")
@@ -81,8 +86,8 @@ def main(arguments: list[str]) -> None:
 class ResultFiles:
     """The files of a run, written as entries finish."""
 
-    def __init__(self, out: Path, lab: Lab):
-        self.out, self.lab, self.finished = out, lab, list[Finished]()
+    def __init__(self, out: Path, lab: Lab, formats: Sequence[str] = ()):
+        self.out, self.lab, self.formats, self.finished = out, lab, formats, list[Finished]()
         self._page, self._written = Page(lab.scale, lab.base_seed), time.monotonic()
 
     @property
@@ -94,8 +99,7 @@ class ResultFiles:
         """Write an entry's files, and from time to time those about all entries."""
         self.finished.append(item)
         for plot in item.outcome.plots:
-            write_whole(self.out / "figures" / f"{plot.name}.svg", plot.svg.encode())
-            write_whole(self.out / "figures" / f"{plot.name}.csv", plot.csv.encode())
+            plot.write(self.out / "figures", self.formats)
         for table in item.outcome.tables:
             write_whole(self.out / "tables" / f"{table.name}.csv", table.csv.encode())
         if time.monotonic() - self._written > WRITE_EVERY:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
+import sys
 from pathlib import Path
+from typing import TextIO
 
 import polars as pl
 
@@ -20,6 +23,8 @@ With --over-seeds each row is a mean over the `seeds` that trained (stuck ones i
 Conditions on settings (a field, seed, test_prompts) select trials before averaging; conditions on measured values
 (error<0.1, error_high<0.1) and on counts (diverged=0) select rows afterwards, so that no seed is left out of a mean
 because of its result."""
+ROW = "#"
+"""Name of the column that numbers the rows of a table in parts."""
 HIDDEN = ("run", "sweep", "seconds", "reason")
 
 
@@ -50,22 +55,42 @@ def main(arguments: list[str]) -> None:
     if options.parquet:
         buffer = io.BytesIO()
         frame.write_parquet(buffer)
-        write(options.parquet, buffer.getvalue(), frame)
+        write(options.parquet, buffer.getvalue(), frame, sys.stderr if options.csv == "-" else sys.stdout)
     if options.csv == "-":
         print(frame.write_csv(), end="")
     elif options.csv:
-        write(options.csv, frame.write_csv().encode(), frame)
+        write(options.csv, frame.write_csv().encode(), frame, sys.stdout)
     if options.csv or options.parquet:
         return
     reasons = "reason" in frame.columns and frame["reason"].cast(pl.String).str.len_chars().sum()
     narrow = frame if options.columns else frame.drop(
         [name for name in HIDDEN if name in frame.columns and not (name == "reason" and reasons)])
     shown = narrow if options.limit < 1 else narrow.head(options.limit)
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
-                   tbl_formatting="ASCII_MARKDOWN", tbl_width_chars=10_000, fmt_str_lengths=60):
-        print(shown)
+    print("\n\n".join(tables(shown, shutil.get_terminal_size().columns if sys.stdout.isatty() else None)))
     if len(shown) < len(narrow):
         print(f"... {len(narrow) - len(shown)} more rows (--limit 0 shows all)")
+
+
+def tables(frame: pl.DataFrame, width: int | None) -> list[str]:
+    """The rows as one table; if it is wider than `width`, as several below each other, whose rows are numbered."""
+    def drawn(columns: list[str], table: pl.DataFrame = frame) -> str:
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
+                       tbl_formatting="ASCII_MARKDOWN", tbl_width_chars=10_000, fmt_str_lengths=60):
+            return str(table.select(columns))
+
+    def fits(text: str) -> bool:
+        return width is None or max(map(len, text.splitlines())) <= width
+
+    whole = drawn(frame.columns)
+    if fits(whole):
+        return [whole]
+    numbered, blocks = frame.with_row_index(ROW, offset=1), list[list[str]]()
+    for name in frame.columns:
+        if blocks and fits(drawn([*blocks[-1], name], numbered)):
+            blocks[-1].append(name)
+        else:
+            blocks.append([ROW, name])
+    return [drawn(block, numbered) for block in blocks]
 
 
 def arranged(frame: pl.DataFrame, sort: str | None, columns: str | None) -> pl.DataFrame:
@@ -94,7 +119,7 @@ def known(option: str, names: list[str], frame: pl.DataFrame) -> None:
                              f"{did_you_mean(name, frame.columns)}")
 
 
-def write(path: str, content: bytes, frame: pl.DataFrame) -> None:
+def write(path: str, content: bytes, frame: pl.DataFrame, out: TextIO) -> None:
     """Write a file, and say so."""
     write_whole(Path(path), content)
-    print(f"{path}: {len(frame)} rows, {len(frame.columns)} columns")
+    print(f"{path}: {len(frame)} rows, {len(frame.columns)} columns", file=out)

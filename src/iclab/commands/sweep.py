@@ -1,26 +1,30 @@
-"""`iclab sweep`: run a sweep file, keep every run, write its tables and its phase diagram."""
+"""`iclab sweep`: run a sweep file, keep every run, write its tables and its picture."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from iclab.commands.options import Parser
-from iclab.commands.output import duration, say_damage, to_text
+from iclab.commands.output import say_damage, to_text
 from iclab.commands.programs import keep_compiled_programs
 from iclab.commands.progress import tally_bar
 from iclab.core.errors import IclabError
 from iclab.core.files import write_whole
 from iclab.core.limits import read_bytes
+from iclab.core.words import duration
+from iclab.figures.lines import line_plot
 from iclab.figures.phase import find_theory, phase_diagram
+from iclab.figures.recipes import read_formats
 from iclab.sweeps import sweep_file
 from iclab.sweeps.engines import ENGINES, run_sweep
 from iclab.sweeps.planner import Plan, plan_sweep
 from iclab.sweeps.results import Results
 from iclab.sweeps.store import Store, check_writable
 from iclab.sweeps.sweep import MOST_TRIALS
-from iclab.sweeps.sweep_file import PlotRequest, read_sweep
+from iclab.sweeps.sweep_file import LineRequest, PhaseRequest, read_sweep
 
 MOST_WORKERS = 4096
 """Largest number of packs that run at once."""
@@ -29,7 +33,8 @@ MOST_WORKERS = 4096
 def main(arguments: list[str]) -> None:
     """Run the unfinished trials; `--dry-run` only estimates the cost."""
     parser = Parser("sweep", "Train and measure every run that a sweep file describes; after an interruption, the same "
-                             "command resumes.\nThe exit code is 1 if a trial failed.\nThe file, by example:\n\n"
+                             "command resumes.\nThe exit code is 1 if a trial failed; one that diverged or got stuck "
+                             "is a result like any other, and is counted.\nThe file, by example:\n\n"
                              + (sweep_file.__doc__ or "").partition("\n\n")[2].rstrip())
     parser.add_argument("file", metavar="FILE", help="a sweep file (TOML)")
     parser.add_argument("--engine", default="local", metavar="NAME", help="local or ray [default: local]")
@@ -43,7 +48,10 @@ def main(arguments: list[str]) -> None:
                         help=f"largest number of trials that the file may describe [default: {MOST_TRIALS}]")
     parser.add_argument("--dry-run", action="store_true", help="count runs, time them briefly, estimate the cost")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("--formats", default="svg,csv", metavar="NAMES",
+                        help="formats of the picture besides SVG and the numbers in CSV, such as pdf,png")
     options = parser.parse_args(arguments)
+    formats = read_formats(options.formats)
     if options.engine not in ENGINES:
         parser.error(f"engine must be one of {', '.join(ENGINES)}, got {options.engine!r}")
     if options.address is not None and options.engine != "ray":
@@ -56,7 +64,7 @@ def main(arguments: list[str]) -> None:
         parser.error(f"max-trials must be at least 1, got {options.max_trials}")
     memory = None if options.memory is None else read_bytes(options.memory, "memory")
     sweep, plot = read_sweep(options.file, options.max_trials)
-    if plot is not None and plot.theory is not None:
+    if isinstance(plot, PhaseRequest) and plot.theory is not None:
         find_theory(plot.theory)
     out = Path(options.out)
     check_writable(out)
@@ -84,7 +92,7 @@ def main(arguments: list[str]) -> None:
     if len(failed):
         print(f"iclab: {len(failed)} trials failed, the first: {failed['reason'][0]}", file=sys.stderr)
     try:
-        written = write_tables(out / "sweeps" / sweep.name, results, plot)
+        written = write_tables(out / "sweeps" / sweep.name, results, plot, formats)
     except IclabError as error:
         if not len(failed):
             raise
@@ -102,21 +110,26 @@ def main(arguments: list[str]) -> None:
         sys.exit(1)
 
 
-def write_tables(folder: Path, results: Results, plot: PlotRequest | None) -> list[Path]:
-    """Write every trial, the means over seeds and the phase diagram; returns their paths."""
+def write_tables(folder: Path, results: Results, plot: PhaseRequest | LineRequest | None, formats: Sequence[str] = ()
+                 ) -> list[Path]:
+    """Write every trial, the means over seeds and the picture; returns their paths."""
     files = {"trials.csv": results.frame.write_csv().encode(),
              "over_seeds.csv": results.over_seeds().write_csv().encode()}
     for name, content in files.items():
         write_whole(folder / name, content)
-    if plot is not None and plot.colour not in results.measures:
-        print(f"iclab: no phase diagram, {plot.colour} was not measured in any run", file=sys.stderr)
-    elif plot is not None:
-        diagram = phase_diagram(results, plot.x, plot.y, colour=plot.colour, panel=plot.panel, theory=plot.theory,
-                                title=results.sweep.name)
-        files |= {"phase.svg": diagram.svg.encode(), "phase.csv": diagram.csv.encode()}
-        for name in ("phase.svg", "phase.csv"):
-            write_whole(folder / name, files[name])
-    return [folder / name for name in files]
+    paths = [folder / name for name in files]
+    if plot is None:
+        return paths
+    if plot.quantity not in results.measures:
+        print(f"iclab: no {plot.words}, {plot.quantity} was not measured in any run", file=sys.stderr)
+        return paths
+    if isinstance(plot, LineRequest):
+        drawn = line_plot(results, plot.x, plot.y, by=plot.by, panel=plot.panel, centre=plot.centre, log_x=plot.log_x,
+                          log_y=plot.log_y, title=results.sweep.name)
+    else:
+        drawn = phase_diagram(results, plot.x, plot.y, colour=plot.colour, panel=plot.panel, theory=plot.theory,
+                              title=results.sweep.name)
+    return paths + drawn.write(folder, formats)
 
 
 def _plan_summary(plan: Plan, store: Store) -> str:

@@ -19,6 +19,7 @@ from iclab.core.errors import shown
 from iclab.core.identity import to_json
 from iclab.core.spec import replace
 from iclab.sweeps.store import check_writable
+from iclab.tracking import tracker
 from iclab.training import Trained, load_checkpoint, save_checkpoint, train
 
 SAVE_EVERY = 5.0
@@ -31,12 +32,16 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", default="model.safetensors", metavar="FILE", help="[default: model.safetensors]")
     parser.add_argument("--resume", default=None, metavar="FILE", help="continue from this checkpoint; only "
                         "--training.steps may be given with it")
+    parser.add_argument("--log", action="append", default=[], metavar="TRACKER:WHERE", help="log the training to "
+                        "tensorboard:DIR, wandb:PROJECT (offline), mlflow:DIR or trackio:PROJECT (each needs the extra "
+                        "of that name); may be repeated")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     default = default_run("train", arguments)
     add_kinds(parser)
     add_spec(parser, default)
     options = vars(parser.parse_args(arguments))
     out, resume, as_json = Path(options.pop("out")), options.pop("resume"), options.pop("json")
+    logs = options.pop("log")
     options.pop("import", None)
     start = None
     if resume is None:
@@ -58,6 +63,7 @@ def main(arguments: list[str]) -> None:
     except (OSError, ValueError) as error:
         parser.error(f"out must be a file that can be written, got {shown(str(out))} "
                      f"({getattr(error, 'strerror', None) or error})")
+    trackers = [tracker(log) for log in logs]
     saved = time.monotonic()
     latest: list[Callable[[], Trained]] = []
 
@@ -70,7 +76,7 @@ def main(arguments: list[str]) -> None:
 
     try:
         with bar(registry.word(type(run.model))) as progress:
-            trained = train(run, start=start, progress=progress, recorded=recorded)
+            trained = train(run, start=start, progress=progress, recorded=recorded, callbacks=trackers)
     except KeyboardInterrupt:
         if not latest:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,6 @@ from iclab.core.files import read_file
 from iclab.lab.claims import short
 from iclab.lab.entries import SCALES
 from iclab.lab.verify import Comparison, compare, read_claims, shipped_reference
-
-SHOWN = 20
-"""Most lines about checks that cannot be compared."""
 
 
 def main(arguments: list[str]) -> None:
@@ -48,37 +46,41 @@ def main(arguments: list[str]) -> None:
 
 def show(comparison: Comparison, reference: dict[str, Any], run: dict[str, Any]) -> None:
     """Every check that differs or lies outside, changed verdicts, what cannot be compared, and the last line."""
-    from rich.table import Table
+    from rich.padding import Padding
+    from rich.text import Text
 
     out = console()
+
+    def say(first: str, *more: str) -> None:
+        """A line, and indented below it others."""
+        out.print(Text(first))
+        for line in more:
+            out.print(Padding(Text(line), (0, 0, 0, 4)))
+
     for name, document in (("reference", reference), ("this run", run)):
         about = document.get("about", {})
-        out.print(f"{name}: scale {document.get('scale')}, base seed {document.get('base_seed')}, "
-                  f"{about.get('machine', 'machine unknown')}, iclab {document.get('iclab')}", markup=False)
+        say(f"{name}: scale {document.get('scale')}, base seed {document.get('base_seed')}, "
+            f"{about.get('machine', 'machine unknown')}, iclab {document.get('iclab')}")
     if reference.get("scale") != run.get("scale"):
-        out.print("The scales differ: numbers measured after other training times or on other sizes may differ "
-                  "for that reason.")
+        say("The scales differ: numbers measured after other training times or on other sizes may differ for that "
+            "reason.")
     outside = [check for check in comparison.checks if check.status != "inside"]
-    if outside:
-        table = Table("claim", "part", "check", "reference", "this run", "")
-        for check in sorted(outside, key=lambda check: check.status):
-            table.add_row(check.claim, check.part, check.name, _interval(check.reference), _interval(check.yours),
-                          "differs" if check.status == "differs" else "outside, within noise")
-        out.print(table)
+    for check in sorted(outside, key=lambda check: check.status):
+        say(f"{'differs' if check.status == 'differs' else 'outside, within noise'}: {check.claim}, {check.part}",
+            check.name, f"reference {_interval(check.reference)}, this run {_interval(check.yours)}")
     for part in comparison.verdicts:
-        out.print(f"verdict: {part.claim}, {part.part}: {part.reference} in the reference, {part.yours} here",
-                  markup=False)
-    for lines, words in ((comparison.not_run, "only in the reference"), (comparison.new, "only in this run")):
-        for line in lines[:SHOWN]:
-            out.print(f"{words}: {line}", markup=False)
-        if len(lines) > SHOWN:
-            out.print(f"{words}: {len(lines) - SHOWN} more")
+        say(f"verdict: {part.claim}, {part.part}", f"{part.reference} in the reference, {part.yours} here")
+    for keys, words in ((comparison.not_run, "only in the reference"), (comparison.new, "only in this run")):
+        if keys:
+            counts = Counter(key.split(" / ")[0] for key in keys)
+            say(f"{words}: " + ", ".join(f"{claim} ({count} check{'s' if count > 1 else ''})"
+                                         for claim, count in counts.items()))
     inside = sum(check.status == "inside" for check in comparison.checks)
-    out.print(f"{inside} inside the reference's interval, {len(comparison.checks) - inside} outside; "
-              f"{len(comparison.verdicts)} verdicts differ; {len(comparison.not_run)} checks not run, "
-              f"{len(comparison.new)} new", markup=False)
-    out.print(comparison.last_line)
+    say(f"{inside} inside the reference's interval, {len(comparison.checks) - inside} outside; "
+        f"{len(comparison.verdicts)} verdicts differ; {len(comparison.not_run)} checks not run, "
+        f"{len(comparison.new)} new")
+    say(comparison.last_line)
 
 
 def _interval(numbers: tuple[float, float, float]) -> str:
-    return f"{short(numbers[0])} \\[{short(numbers[1])}, {short(numbers[2])}]"
+    return f"{short(numbers[0])} [{short(numbers[1])}, {short(numbers[2])}]"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -31,8 +31,12 @@ def default_workers() -> int:
 
 
 def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = None,
-         stop: threading.Event | None = None) -> Iterator[tuple[int, B]]:
-    """Yield `(index, function(item))` as they finish; an interruption sets `stop` and cancels what has not begun."""
+         stop: threading.Event | None = None, meanwhile: Callable[[], None] | None = None
+         ) -> Generator[tuple[int, B], None, None]:
+    """Yield `(index, function(item))` as they finish; an interruption sets `stop` and cancels what has not begun.
+
+    `meanwhile()` is called in the caller's thread again and again while it waits.
+    """
     items = list(items)
     pool = ThreadPoolExecutor(max_workers=workers or cores())
     double = bool(jax.config.values["jax_enable_x64"])
@@ -48,7 +52,7 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
         for future in futures:
             future.add_done_callback(finished.put)
         for _ in items:
-            future = _next(finished)
+            future = _next(finished, meanwhile)
             yield futures[future], future.result()
     except BaseException:
         if stop is not None:
@@ -58,12 +62,14 @@ def each(function: Callable[[A], B], items: Iterable[A], workers: int | None = N
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _next(queue: SimpleQueue[Future[B]]) -> Future[B]:
+def _next(queue: SimpleQueue[Future[B]], meanwhile: Callable[[], None] | None) -> Future[B]:
     """The next item of the queue. It waits in short intervals, because a signal delivered to another thread would not
     end one long wait."""
     while True:
         with suppress(Empty):
             return queue.get(timeout=0.2)
+        if meanwhile is not None:
+            meanwhile()
 
 
 class Compiled:

@@ -238,13 +238,14 @@ def replace(spec_: T, **changes: Any) -> T:
 
 @cache
 def field_help(cls: Any) -> dict[str, str]:
-    """The docstring that stands under each field of a spec class."""
+    """The docstring that stands under each field of a spec class, those of the specs it derives from included."""
     import ast
     import textwrap
 
+    help_texts = {name: text for base in cls.__bases__ if hasattr(base, "_is_spec")
+                  for name, text in field_help(base).items()}
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     body = tree.body[0].body  # type: ignore[attr-defined]
-    help_texts = {}
     for field, doc in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
             help_texts[field.target.id] = " ".join(str(doc.value.value).split())  # type: ignore[union-attr]

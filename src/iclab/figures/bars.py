@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from iclab.figures.plots import Plot, to_csv, to_svg
-from iclab.figures.style import CLEAN, POISONED, style
+from iclab.figures.axes import add_legends, new_axes, put_labels
+from iclab.figures.lettering import label
+from iclab.figures.recipes import Plot, recipe, to_csv
+from iclab.figures.style import CLEAN, POISONED, THEORY
 from iclab.probes.error_rate import UNIT, seed_interval
+
+WITHOUT, WITH = "without outlier", "with outlier"
+"""What the bars are of."""
 
 
 @dataclass(frozen=True)
@@ -27,30 +33,39 @@ class Bars:
 
 def gate_figure(name: str, title: str, caption: str, panels: Sequence[Bars]) -> Plot:
     """Bars side by side, the query to the right of the last; whiskers are 95 % intervals over seeds."""
-    import matplotlib.pyplot as plt
+    rows: list[tuple[Any, ...]] = []
+    drawn = []
+    for panel in panels:
+        examples = panel.clean.shape[1]
+        position = [int(at) for at in examples - np.arange(examples)]
+        series = {}
+        for name_of, values in ((WITHOUT, panel.clean), (WITH, panel.poisoned)):
+            columns = [column[np.isfinite(column)] for column in values.T]
+            ends = np.array([seed_interval(column, within=UNIT) if len(column) else (np.nan,) * 3
+                             for column in columns])
+            series[name_of] = ends
+            rows += [(panel.title, name_of, at, *(f"{v:.6g}" for v in end), len(column))
+                     for at, end, column in zip(position, ends, columns, strict=True)]
+        rows += [(panel.title, panel.fit_label, at, f"{v:.6g}", "", "", "")
+                 for at, v in zip(position, panel.fit, strict=True)]
+        drawn.append({"title": panel.title, "position": position, "series": series, "fit": panel.fit,
+                      "fit_label": panel.fit_label})
+    return recipe(name, title, caption, "gates", {"panels": drawn},
+                  to_csv(("panel", "series", "x", "mean", "low", "high", "seeds"), rows))
 
-    rows = []
-    with style():
-        figure, grid = plt.subplots(1, len(panels), figsize=(max(4.6, 3.7 * len(panels)), 2.9), squeeze=False)
-        for axis, panel in zip(grid[0], panels, strict=True):
-            examples = panel.clean.shape[1]
-            position = examples - np.arange(examples)
-            for label, values, colour, shift in (("without outlier", panel.clean, CLEAN, -0.2),
-                                                 ("with outlier", panel.poisoned, POISONED, 0.2)):
-                ends = np.array([seed_interval(column[np.isfinite(column)], within=UNIT) if np.isfinite(column).any()
-                                 else (np.nan,) * 3 for column in values.T])
-                mean, spread = ends[:, 0], np.abs(ends[:, 1:].T - ends[:, 0])
-                axis.bar(position + shift, mean, 0.4, color=colour, label=label, yerr=spread,
-                         error_kw={"elinewidth": 0.7, "ecolor": "#555555"})
-                rows += [(panel.title, label, int(p), *(f"{v:.6g}" for v in end), len(values))
-                         for p, end in zip(position, ends, strict=True)]
-            axis.plot(position, panel.fit, color="#0b3954", linewidth=1.3, linestyle=(0, (4, 2)), label=panel.fit_label)
-            rows += [(panel.title, panel.fit_label, int(p), f"{v:.6g}", "", "", "")
-                     for p, v in zip(position, panel.fit, strict=True)]
-            axis.set(title=panel.title, xlabel="context example (the query follows the last)", ylim=(0, None))
-            axis.legend(loc="upper left", fontsize=7.5)
-        grid[0, 0].set_ylabel("gate value")
-        figure.tight_layout()
-        text = to_svg(figure)
-        plt.close(figure)
-    return Plot(name, title, caption, text, to_csv(("panel", "series", "x", "mean", "low", "high", "seeds"), rows))
+
+def draw_gates(_: str, panels: Sequence[Mapping[str, Any]]) -> Any:
+    """Panels side by side."""
+    width = max(3.7, 4.6 / len(panels))
+    figure, (axes,) = new_axes(1, len(panels), width, 2.9)
+    for axis, panel in zip(axes, panels, strict=True):
+        position = np.array(panel["position"])
+        for name, colour, shift in ((WITHOUT, CLEAN, -0.2), (WITH, POISONED, 0.2)):
+            mean, low, high = np.array(panel["series"][name], float).T
+            axis.bar(position + shift, mean, 0.4, color=colour, label=name, yerr=np.abs([low - mean, high - mean]),
+                     error_kw={"elinewidth": 0.7, "ecolor": "#555555"})
+        axis.plot(position, np.array(panel["fit"], float), **THEORY, label=label(panel["fit_label"]))
+        axis.set_ylim(0, None)
+        put_labels(axis, panel["title"], "context example (then the query)", "gate value", width - 0.7, 2.2)
+    add_legends(figure, list(axes))
+    return figure

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
+from jaxtyping import Float
 
 from iclab.core.errors import SpecError, require
 from iclab.core.parse import import_function
-from iclab.figures.plots import Plot, to_csv, to_svg
-from iclab.figures.style import NAMES, style
+from iclab.figures.axes import new_axes, put_labels
+from iclab.figures.lettering import field_words, label
+from iclab.figures.recipes import Plot, recipe, to_csv
+from iclab.figures.style import NAMES
 from iclab.sweeps.measures import STATES
 from iclab.sweeps.results import Results, TrialTable
 from iclab.theory.mamba import promise
@@ -33,47 +36,62 @@ def phase_diagram(results: TrialTable, x: str, y: str, *, colour: str = "error",
     some seed got stuck, diverged or failed. If `theory` is given (`mamba`, `module:function`, or a function
     (run, test) -> margin), the line bounds the region in which the theorem's premises hold.
     """
-    import matplotlib.pyplot as plt
-
-    _check(results, x, y, colour, panel)
+    require_fields("a phase diagram", results, {"x": x, "y": y, "panel": panel}, {"colour": colour}, ("x", "y"))
     table = results.over_seeds()
     values = [None] if panel is None else table[panel].unique(maintain_order=True).to_list()
     edges = sorted(table[x].unique().to_list()), sorted(table[y].unique().to_list())
-    cells = [_cells(table if panel is None else table.filter(pl.col(panel).eq_missing(pl.lit(value))), x, y, colour,
-                    *edges) for value in values]
-    top = max((float(np.nanmax(cell["mean"])) for cell in cells if np.isfinite(cell["mean"]).any()), default=1.0)
-    with style():
-        figure, axes = plt.subplots(1, len(values), figsize=(0.9 + 4.6 * len(values), 4.3), sharey=True, squeeze=False,
-                                    layout="constrained")
-        for axis, value, cell in zip(axes[0], values, cells, strict=True):
-            image = _draw(axis, cell, max(top, 1e-9))
-            shown = NAMES.get(value, str(value)) if value is not None else title
-            if theory is not None:
-                shown += f"\n{_draw_theory(axis, results, x, y, panel, value, theory, cell)}"
-            axis.set(title=shown, xlabel=_words(x))
-        axes[0][0].set_ylabel(_words(y))
-        figure.colorbar(image, ax=axes[0].tolist(), label=colour, shrink=0.85, pad=0.02)
-        svg = to_svg(figure)
-        plt.close(figure)
+    panels = []
+    for value in values:
+        rows = table if panel is None else table.filter(pl.col(panel).eq_missing(pl.lit(value)))
+        cell = _cells(rows, x, y, colour, *edges)
+        shown = title if panel is None else NAMES.get(str(value), str(value))
+        region = {} if theory is None else _region(results, x, y, panel, value, theory, cell)
+        panels.append({"title": shown, **cell, **region})
     columns = [x, y, colour, f"{colour}_low", f"{colour}_high", *STATES]
     columns = columns if panel is None else [panel, *columns]
-    return Plot(name, title, caption, svg, to_csv(columns, table.select(columns).rows()))
+    return recipe(name, title, caption, "phase",
+                  {"panels": panels, "x_label": field_words(x), "y_label": field_words(y),
+                   "quantity": field_words(colour)}, to_csv(columns, table.select(columns).rows()))
 
 
-def _check(results: TrialTable, x: str, y: str, colour: str, panel: str | None) -> None:
-    for role, field in (("x", x), ("y", y), ("panel", panel)):
+def draw_phase(_: str, panels: Sequence[Mapping[str, Any]], x_label: str, y_label: str, quantity: str) -> Any:
+    """Maps side by side, and a bar of their colours."""
+    figure, (axes,) = new_axes(1, len(panels), 4.9, 4.3, share_y=True)
+    means = [np.array(panel["mean"], float) for panel in panels]
+    top = max((float(np.nanmax(mean)) for mean in means if np.isfinite(mean).any()), default=1.0)
+    for i, (axis, panel, mean) in enumerate(zip(axes, panels, means, strict=True)):
+        image = _draw(axis, panel, mean, max(top, 1e-9))
+        if "inside" in panel:
+            axis.contour(*panel["places"], np.array(panel["inside"], float), levels=[0.0], colors="#0b3954",
+                         linewidths=1.8)
+        put_labels(axis, panel["title"], x_label, y_label if i == 0 else "", 4.0, 3.5)
+        if panel.get("words"):
+            axis.set_title("\n".join(filter(None, [axis.get_title(), label(panel["words"])])))
+    figure.colorbar(image, ax=list(axes), label=label(f"{quantity}, mean over seeds"), shrink=0.85, pad=0.02)
+    return figure
+
+
+def require_fields(what: str, results: TrialTable, fields: Mapping[str, str | None], quantity: Mapping[str, str],
+                   numbers: Sequence[str]) -> None:
+    """Refuse to draw what was not swept or measured, a field that is no number in one of these roles, and several
+    trials of one seed at one point."""
+    for role, field in fields.items():
         require(field is None or field in results.axes, role, field,
                 f"be a swept field, one of {', '.join(results.axes)}")
-    require(x != y, "y", y, "differ from x")
-    require(colour in results.measures, "colour", colour, f"be measured, one of {', '.join(results.measures)}")
-    for field in (x, y):
+    fixed = [field for field in fields.values() if field is not None]
+    for i, (role, field) in enumerate(fields.items()):
+        for other in list(fields)[:i]:
+            require(field is None or fields[other] != field, role, field, f"differ from {other}")
+    for role, name in quantity.items():
+        require(name in results.measures, role, name, f"be measured, one of {', '.join(results.measures)}")
+    for role in numbers:
+        field = fields[role] or ""
         require(results.frame[field].dtype.is_numeric(), field, results.frame[field].to_list()[0],
-                "be a number to be an axis of a phase diagram")
-    fixed = [field for field in (x, y, panel) if field is not None]
+                f"be a number to be an axis of {what}")
     for field in results.axes:
         if field not in fixed and any(len(set(values)) > 1 for values in
                                       results.frame.group_by(fixed).agg(field)[field].to_list()):
-            raise SpecError(f"a phase diagram must have every other field fixed, got several values of {field}; "
+            raise SpecError(f"{what} must have every other field fixed, got several values of {field}; "
                             "filter them or make it the panel")
 
 
@@ -91,26 +109,27 @@ def _cells(table: pl.DataFrame, x: str, y: str, colour: str, columns: list[float
     return {"x": columns, "y": rows, "mean": mean, "half_width": half_width, "trouble": trouble}
 
 
-def _draw(axis: Any, cell: dict[str, Any], top: float) -> Any:
+def _draw(axis: Any, panel: Mapping[str, Any], mean: Float[np.ndarray, "y x"], top: float) -> Any:
     from matplotlib.colors import ListedColormap
 
     ramp = np.linspace(0, 1, 256)[:, None]  # from paper white over amber to the linear Transformer's red-brown
     stops = np.array([[250, 248, 240], [243, 205, 130], [200, 85, 61], [92, 24, 34]]) / 255
     colours = np.stack([np.interp(ramp[:, 0], np.linspace(0, 1, len(stops)), stop) for stop in stops.T], axis=1)
-    shape = cell["mean"].shape
-    image = axis.imshow(cell["mean"], origin="lower", aspect="auto", vmin=0, vmax=top, interpolation="nearest",
+    half_width, shape = np.array(panel["half_width"], float), mean.shape
+    image = axis.imshow(mean, origin="lower", aspect="auto", vmin=0, vmax=top, interpolation="nearest",
                         cmap=ListedColormap(colours).with_extremes(bad="#dddddd"))
     axis.grid(False)
-    axis.set_xticks(range(shape[1]), [f"{value:g}" for value in cell["x"]])
-    axis.set_yticks(range(shape[0]), [f"{value:g}" for value in cell["y"]])
+    axis.set_xticks(range(shape[1]), [f"{value:g}" for value in panel["x"]])
+    axis.set_yticks(range(shape[0]), [f"{value:g}" for value in panel["y"]])
+    size = min(8.5, 70 / max(shape))
     for i, j in np.ndindex(shape):
-        if max(shape) <= WRITTEN_CELLS and np.isfinite(cell["mean"][i, j]):
-            ink = "white" if cell["mean"][i, j] > 0.6 * top else "#222222"
-            axis.text(j, i + 0.12, _short(cell["mean"][i, j]), ha="center", va="center", fontsize=6.5, color=ink)
-            if np.isfinite(cell["half_width"][i, j]):
-                axis.text(j, i - 0.24, f"±{_short(cell['half_width'][i, j])}", ha="center", va="center", fontsize=4.8,
-                          color=ink)
-        if cell["trouble"][i, j]:
+        if max(shape) <= WRITTEN_CELLS and np.isfinite(mean[i, j]):
+            ink = "white" if mean[i, j] > 0.6 * top else "#222222"
+            axis.text(j, i + 0.12, _short(float(mean[i, j])), ha="center", va="center", fontsize=size, color=ink)
+            if np.isfinite(half_width[i, j]):
+                axis.text(j, i - 0.24, f"±{_short(float(half_width[i, j]))}", ha="center", va="center",
+                          fontsize=0.75 * size, color=ink)
+        if panel["trouble"][i][j]:
             axis.plot(j + 0.36, i + 0.34, marker="x", color="#3a7ca5", markersize=4, markeredgewidth=1.2)
     return image
 
@@ -120,9 +139,9 @@ def _short(value: float) -> str:
     return text.removeprefix("0") if value < 1 else text
 
 
-def _draw_theory(axis: Any, results: TrialTable, x: str, y: str, panel: str | None, value: Any, theory: str | Theory,
-                 cell: dict[str, Any]) -> str:
-    """Draw the boundary of the theorem's region and say where it lies."""
+def _region(results: TrialTable, x: str, y: str, panel: str | None, value: Any, theory: str | Theory,
+            cell: dict[str, Any]) -> dict[str, Any]:
+    """Where the theorem's premises hold: in words, and their margin at places between the cells if it changes sign."""
     if not isinstance(results, Results):
         raise SpecError("theory needs the results of a sweep that was run, got a table read from a store")
     margin = find_theory(theory)
@@ -132,11 +151,10 @@ def _draw_theory(axis: Any, results: TrialTable, x: str, y: str, panel: str | No
     values = np.array([[_margin(margin, results, trial, {x: _value(a, cell["x"]), y: _value(b, cell["y"])})
                         for a in columns] for b in rows])
     if not (values > 0).any():
-        return "(theorem promises nothing here)"
+        return {"words": "(theorem promises nothing here)"}
     if (values > 0).all():
-        return "(inside the theorem's premises)"
-    axis.contour(*places, values, levels=[0.0], colors="#0b3954", linewidths=1.8)
-    return f"(theorem's premises hold {_side(values > 0)} the line)"
+        return {"words": "(inside the theorem's premises)"}
+    return {"words": f"(theorem's premises hold {_side(values > 0)} the line)", "places": places, "inside": values}
 
 
 def _side(inside: np.ndarray) -> str:
@@ -175,9 +193,3 @@ def find_theory(theory: str | Theory) -> Theory:
         return import_function(theory, "theory")
     require(theory in THEORIES, "theory", theory, f"be one of {', '.join(THEORIES)} or module:function")
     return THEORIES[theory]
-
-
-def _words(path: str) -> str:
-    part, _, field = path.partition(".")
-    where = {"prompts": "training", "test": "test", "model": "model", "training": "training"}.get(part, part)
-    return f"{field.replace('_', ' ')} ({where})" if field else path

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from iclab.core.errors import require
 from iclab.core.html import table
-from iclab.figures.plots import to_csv
+from iclab.figures.recipes import to_csv
 from iclab.lab.estimates import Estimate
 
 RELATIONS = {

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from iclab.core.errors import require
-from iclab.figures.plots import Plot, require_name, to_csv
+from iclab.figures.recipes import Plot, require_name, to_csv
 from iclab.lab.claims import KINDS, TIGHT, VERDICTS, Check, Claim
 from iclab.lab.premises import Spec
 from iclab.theory.statements import Constant

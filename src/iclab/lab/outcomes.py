@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from iclab.core.errors import IclabError
-from iclab.figures.plots import Plot
+from iclab.figures.recipes import Plot
 from iclab.lab.base_seeds import with_other_seeds
 from iclab.lab.claims import CheckResult, Claim, Earlier, PartResult, Premise
 from iclab.lab.entries import Entry, Note, Outcome, Search, Table

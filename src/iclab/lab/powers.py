@@ -135,7 +135,7 @@ def fit_law(law: Law, orders: Mapping[str, Sequence[float]], counts: Mapping[str
 
 
 def law_panel(title: str, x: Sequence[float], curves: dict[str, Counts], law: Float[np.ndarray, " points"],
-              x_label: str | None = None) -> Panel:
+              x_label: str | None = None, y_label: str | None = None) -> Panel:
     """Counts on log-log axes, with the theorem's law."""
     return Panel(title, list(x), [Curve(name, values) for name, values in curves.items()], lines=[("theory", law)],
-                 x_label=x_label or title)
+                 x_label=x_label or title, y_label=y_label)

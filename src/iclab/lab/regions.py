@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from iclab.figures.heat import verdict_map
-from iclab.figures.plots import Plot
+from iclab.figures.recipes import Plot
 from iclab.lab.claims import Check, judged, short
 from iclab.lab.estimates import Estimate
 
@@ -79,7 +79,8 @@ class Region:
         """The map: numbers and verdicts, by letter as well as by colour."""
         cells: list[list[Any]] = [[estimate.value for estimate in row] for row in self.estimates]
         return verdict_map(name, title, f"{caption} {self.sentence}", self.x.name, self.x.values, self.y.name,
-                           self.y.values, np.array(cells), self.verdicts())
+                           self.y.values, np.array(cells), self.verdicts(),
+                           f"{self.rule} {self.relation} {self.threshold:g}")
 
     def _cells(self) -> list[tuple[int, int]]:
         return [(i, j) for i in range(len(self.y.values)) for j in range(len(self.x.values))]

@@ -6,7 +6,13 @@ from iclab.models.forward import forward, forward_batch
 from iclab.models.gated_attention import GatedAttention, Intermediates
 from iclab.models.gates import MEMBERS
 from iclab.models.gpt2 import GPT2
+from iclab.models.intervened import Clamped, Grafted, Patched, Scaled
+from iclab.models.mamba2_block import Mamba2Block
+from iclab.models.mamba_block import MambaBlock
+from iclab.models.sites import site
+from iclab.models.softmax_attention import SoftmaxAttention
 from iclab.models.softmax_mlp import SoftmaxMLP
 
-__all__ = ["GPT2", "MEMBERS", "ChainAttention", "ChainEmbedding", "GatedAttention", "Intermediates", "LabelEmbedding",
-           "SoftmaxMLP", "VectorEmbedding", "forward", "forward_batch"]
+__all__ = ["GPT2", "MEMBERS", "ChainAttention", "ChainEmbedding", "Clamped", "GatedAttention", "Grafted",
+           "Intermediates", "LabelEmbedding", "Mamba2Block", "MambaBlock", "Patched", "Scaled", "SoftmaxAttention",
+           "SoftmaxMLP", "VectorEmbedding", "forward", "forward_batch", "site"]

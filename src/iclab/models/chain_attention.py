@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from iclab.core.spec import number, part, require_range, spec
 from iclab.models.embedding import ChainEmbedding
+from iclab.models.sites import site
 
 BLOCK = 2**13
 
@@ -84,9 +85,9 @@ class ChainAttention:
         logits = jnp.where(present, context @ query, -jnp.inf)
         if len(own) > 1:
             logits = jnp.concatenate([logits, own[:-1] @ query])
-        attention = jax.nn.softmax(logits)
+        attention = site("attention", jax.nn.softmax(logits))
         # Whole columns are summed: cutting out their output halves first would copy them.
-        output = attention[:len(context)] @ context
+        output = attention[:len(context)] @ site("values", context, axes=("token", "channel"))
         if len(own) > 1:
             output = output + attention[len(context):] @ own[:-1]
         return output[self.embedding.answer(params.W.shape[0])], attention

@@ -49,6 +49,22 @@ def reach(log_decay: Float[Array, "tokens axis"]) -> Float[Array, "tokens axis"]
     return jnp.exp(after)
 
 
+def reaches(gates: Gates, readers: int) -> Float[Array, "readers tokens axis"]:
+    """`G_{i,t} = b_i prod_{i<k<=t} d_k` for the last tokens t as readers; 0 where i comes after t. The last axis
+    is that along which gates differ, of size 1 if they do not."""
+    total = running_sum(gates.log_decay)
+    return (_decays(total[-readers:], total) * gates.intake[..., None]).reshape(readers, len(total), -1)
+
+
+def _decays(at: Float[Array, "readers value key"], total: Float[Array, "tokens value key"]
+            ) -> Float[Array, "readers tokens value key"]:
+    """`prod_{i<k<=t} d_k` from the running sums of the log decays at the last tokens t and at all tokens i."""
+    tokens = total.shape[0]
+    past = jnp.asarray(np.tril(np.ones((tokens, tokens), bool))[-at.shape[0]:])[:, :, None, None]
+    # Masked before exp, or the gradient of a huge unused exponent would be NaN.
+    return jnp.where(past, jnp.exp(jnp.where(past, at[:, None] - total[None], 0.0)), 0.0)
+
+
 def direct_sum(streams: Streams) -> Float[Array, "tokens width"]:
     """The double sum over pairs of tokens, li2025mamba, eq. 3 at every token."""
     return _within(streams, running_sum(streams.gates.log_decay))
@@ -57,10 +73,7 @@ def direct_sum(streams: Streams) -> Float[Array, "tokens width"]:
 def _within(streams: Streams, total: Float[Array, "tokens value key"]) -> Float[Array, "tokens width"]:
     """Contribution of the tokens of one stretch to each other; `total` is the running sum of the log decays."""
     keys, queries, values, gates = streams
-    tokens = keys.shape[0]
-    past = jnp.asarray(np.tril(np.ones((tokens, tokens), bool)))[:, :, None, None]
-    # Masked before exp, or the gradient of a huge unused exponent would be NaN.
-    weights = jnp.where(past, jnp.exp(jnp.where(past, total[:, None] - total[None], 0.0)), 0.0)
+    weights = _decays(total, total)
     let_in = values * gates.intake
     if weights.shape[3] > 1:
         pairs = jnp.einsum("tik,ik,tk->ti", weights[:, :, 0], keys, queries)

@@ -20,7 +20,11 @@ from iclab.core.spec import spec_class, with_structure
 from iclab.models.chain_attention import ChainAttention, ChainParams
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding
 from iclab.models.gated_attention import GatedAttention, LayerParams
-from iclab.models.gpt2 import GPT2, GPT2Params
+from iclab.models.gpt2 import GPT2
+from iclab.models.intervened import Beside
+from iclab.models.mamba2_block import Mamba2Block
+from iclab.models.mamba_block import MambaBlock
+from iclab.models.softmax_attention import SoftmaxAttention
 from iclab.models.softmax_mlp import SoftmaxMLP, SoftmaxParams
 from iclab.prompts.prompt import Prompt
 
@@ -39,8 +43,9 @@ IN_CACHE = 100
 
 def forward_batch(model: Any, params: Any, prompts: Prompt) -> tuple[Float[Array, "batch *answer"], Any]:
     """`forward` for a batch of prompts, a part of it at a time."""
-    return jax.lax.map(lambda prompt: forward(model, params, prompt), prompts._replace(label=None, truth=None),
-                       batch_size=IN_CACHE)
+    known = prompts._replace(label=None) if isinstance(model.embedding, Beside) else prompts._replace(label=None,
+                                                                                                     truth=None)
+    return jax.lax.map(lambda prompt: forward(model, params, prompt), known, batch_size=IN_CACHE)
 
 
 def reader(model: Any, dimension: int) -> Any:
@@ -98,7 +103,8 @@ def _softmax(model: SoftmaxMLP, params: SoftmaxParams, width: int) -> SoftmaxPar
     return params._replace(W_Q=W_Q, W_K=W_K, W_V=W_V)
 
 
-def _gpt2(model: GPT2, params: GPT2Params, width: int) -> GPT2Params:
+def _read_in(model: Any, params: Any, width: int) -> Any:
+    """Models whose columns enter through a linear map."""
     return params._replace(read_in=params.read_in._replace(W=_to(params.read_in.W.T, width).T))
 
 
@@ -106,5 +112,6 @@ def _chain(model: ChainAttention, params: ChainParams, width: int) -> ChainParam
     return ChainParams(_to(params.W, width, rows=True))
 
 
-FITTED: dict[type, Callable[..., Any]] = {GatedAttention: _gated, SoftmaxMLP: _softmax, GPT2: _gpt2,
-                                          ChainAttention: _chain}
+FITTED: dict[type, Callable[..., Any]] = {
+    GatedAttention: _gated, SoftmaxMLP: _softmax, GPT2: _read_in, MambaBlock: _read_in, Mamba2Block: _read_in,
+    SoftmaxAttention: _read_in, ChainAttention: _chain}

@@ -21,8 +21,9 @@ from iclab.core.errors import require
 from iclab.core.limits import DEEPEST
 from iclab.core.spec import number, part, require_choice, require_count, require_range, spec
 from iclab.models.embedding import ChainEmbedding, LabelEmbedding, VectorEmbedding
-from iclab.models.forms import Streams, chunked, direct_sum, reach, recurrence
-from iclab.models.gates import MEMBERS, GateParams, gate_count, gates, init_gate
+from iclab.models.forms import Streams, chunked, direct_sum, reach, reaches, recurrence
+from iclab.models.gates import MEMBERS, GateParams, Gates, gate_count, gates, init_gate
+from iclab.models.sites import site, watched
 
 
 class LayerParams(NamedTuple):
@@ -120,6 +121,8 @@ class GatedAttention:
         """The output for one prompt's query and what led to it."""
         label = self.embedding.answer(columns.shape[1])
         scale = 1.0 / columns.shape[0] if self.normalise else 1.0
+        if watched():
+            return self.site_by_site(params, columns, label, scale)
         seen = []
         for layer in params[:-1]:
             scores, streams = self.scores(layer, columns), self.streams(layer, columns)
@@ -131,6 +134,39 @@ class GatedAttention:
         F = seen[-1].weights @ y if self.form == "sum" else self.sequence(streams)[-1, label]
         output = self.embedding.readout(y[-1] + scale * F)
         return output, Intermediates(*(jnp.stack(parts) for parts in list(zip(*seen, strict=True))[:2]))
+
+    def site_by_site(self, params: tuple[LayerParams, ...], columns: Float[Array, "tokens width"], label: Any,
+                     scale: Any) -> tuple[Float[Array, "*answer"], Intermediates]:
+        """One sum over pairs of tokens, whatever the form, through sites: the logarithm of each token's decay
+        and its intake, the gates G_{i,t} that they make, the scores `p_i^T W_B^T W_C p_t`, and the columns after each
+        layer. Only the query reads in the last layer."""
+        seen, pairs = [], ("reader", "token")
+        for depth, layer in enumerate(params):
+            readers = 1 if depth == len(params) - 1 else columns.shape[0]
+            keys, queries, values, gate = self.streams(layer, columns)
+            gate = Gates(site("log_decay", gate.log_decay, depth, ("token", "channel", "key")),
+                         site("intake", gate.intake, depth, ("token", "channel")))
+            _, by_value, by_key = (size > 1 for size in gate.log_decay.shape)
+            queries = queries[-readers:]
+            G = reaches(gate, readers) if self.causal else jnp.ones((readers, len(columns), 1))
+            if by_key:
+                scores = site("scores", queries[:, None] * keys, depth, (*pairs, "key"))
+                G = site("gates", G, depth, (*pairs, "key"))
+                written = (G * scores).sum(axis=2) @ values
+                seen.append((scores[-1].sum(axis=1), G[-1].mean(axis=1)))
+            elif by_value:
+                scores = site("scores", queries @ keys.T, depth, pairs)
+                G = site("gates", G, depth, (*pairs, "channel"))
+                written = jnp.einsum("ti,tic,ic->tc", scores, G, values)
+                seen.append((scores[-1], G[-1, :, label]))
+            else:
+                scores = site("scores", queries @ keys.T, depth, pairs)
+                G = site("gates", G[..., 0], depth, pairs)
+                written = (scores * G) @ values
+                seen.append((scores[-1], G[-1]))
+            columns = site("stream", columns[-readers:] + scale * written, depth, ("reader", "channel"))
+        output = self.embedding.readout(columns[-1, label])
+        return output, Intermediates(*(jnp.stack(parts) for parts in zip(*seen, strict=True)))
 
     def scores(self, layer: LayerParams, columns: Float[Array, "tokens width"]) -> Float[Array, " tokens"]:
         """`p_i^T W_B^T W_C p_query` of every token."""

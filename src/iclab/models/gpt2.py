@@ -6,26 +6,19 @@ the `transformers` implementation with copied weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from iclab.core.errors import require
 from iclab.core.limits import DEEPEST
 from iclab.core.spec import part, require_count, spec
 from iclab.models.embedding import LabelEmbedding
-
-
-class Affine(NamedTuple):
-    """`x W + b`."""
-
-    W: Float[Array, "inputs outputs"]
-    b: Float[Array, " outputs"]
+from iclab.models.sites import site
+from iclab.models.stack import Affine, cut, layer_norm, stacked, through
 
 
 class Block(NamedTuple):
@@ -59,23 +52,19 @@ class GPT2Seen(NamedTuple):
     """Neurons of the MLP before their GELU."""
 
 
-def layer_norm(norm: Affine, h: Float[Array, "tokens size"]) -> Float[Array, "tokens size"]:
-    """Each token to mean 0 and variance 1, then scaled and shifted."""
-    centred = h - h.mean(axis=-1, keepdims=True)
-    return centred / jnp.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5) * norm.W[0] + norm.b
-
-
-def attend(block: Block, h: Float[Array, "tokens size"], heads: int, asked: int
+def attend(qkv: Affine, out: Affine, h: Float[Array, "tokens size"], heads: int, asked: int, number: int = 0
            ) -> tuple[Float[Array, "asked size"], Float[Array, "heads asked tokens"]]:
-    """Causal attention of the last `asked` tokens, and its weights."""
+    """Causal attention of the last `asked` tokens, and its weights; `number` is the layer's."""
     tokens, size = h.shape
-    (query_W, rest_W), (query_b, rest_b) = jnp.split(block.qkv.W, [size], 1), jnp.split(block.qkv.b, [size])
+    (query_W, rest_W), (query_b, rest_b) = jnp.split(qkv.W, [size], 1), jnp.split(qkv.b, [size])
     q = (h[-asked:] @ query_W + query_b).reshape(asked, heads, -1)
     k, v = (part.reshape(tokens, heads, -1) for part in jnp.split(h @ rest_W + rest_b, 2, -1))
     logits = jnp.einsum("thd,shd->hts", q, k) / jnp.sqrt(float(size // heads))
     causal = jnp.arange(tokens - asked, tokens)[:, None] >= jnp.arange(tokens)
     weights = jax.nn.softmax(jnp.where(causal, logits, -jnp.inf), axis=-1)
-    return jnp.einsum("hts,shd->thd", weights, v).reshape(asked, size) @ block.out.W + block.out.b, weights
+    weights = site("attention", weights, number, ("head", "reader", "token"))
+    written = site("heads", jnp.einsum("hts,shd->thd", weights, v), number, ("reader", "head", "channel"))
+    return written.reshape(asked, size) @ out.W + out.b, weights
 
 
 @spec(part="model")
@@ -127,27 +116,23 @@ class GPT2:
         tokens = columns.shape[0]
         require(tokens <= self.positions, "prompt_length", tokens - 1, f"be below positions = {self.positions}")
         h = columns @ params.read_in.W + params.read_in.b + params.positions[self.positions - tokens:]
-        h, scores, hidden = self.stream(params, h, asked=1)
-        return h[-1] @ params.read_out.W[:, 0] + params.read_out.b[0], GPT2Seen(scores, hidden)
+        h, seen = self.stream(params, h, asked=1)
+        return h[-1] @ params.read_out.W[:, 0] + params.read_out.b[0], seen
 
     def stream(self, params: GPT2Params, h: Float[Array, "tokens size"], asked: int | None = None
-               ) -> tuple[Float[Array, "asked size"], Float[Array, "layers tokens"], Float[Array, "layers neurons"]]:
+               ) -> tuple[Float[Array, "asked size"], GPT2Seen]:
         """Embedded tokens through all blocks and the last norm, the last `asked` of them (none: all); attention and
         neurons seen from the query."""
-        def layer(h: Array, block: Block, count: int) -> tuple[Array, tuple[Array, Array]]:
-            written, weights = attend(block, layer_norm(block.norm1, h), self.heads, count)
+        def layer(h: Array, block: Block, count: int, number: int) -> tuple[Array, GPT2Seen]:
+            written, weights = attend(block.qkv, block.out, layer_norm(block.norm1, h), self.heads, count, number)
             h = h[-count:] + written
             neurons = layer_norm(block.norm2, h) @ block.up.W + block.up.b
-            h = h + jax.nn.gelu(neurons, approximate=True) @ block.down.W + block.down.b
-            return h, (weights[:, -1].mean(axis=0), neurons[-1])
+            active = site("neurons", jax.nn.gelu(neurons, approximate=True), number, ("reader", "neuron"))
+            h = h + active @ block.down.W + block.down.b
+            return site("stream", h, number, ("reader", "channel")), GPT2Seen(weights[:, -1].mean(axis=0), neurons[-1])
 
-        # All layers but the last are one program; the last computes only the tokens requested.
-        first, last = (jax.tree.map(lambda leaf, part=part: leaf[part], params.blocks) for part in (slice(-1), -1))
-        tokens = h.shape[0]
-        h, seen = jax.lax.scan(lambda h, block: layer(h, block, tokens), h, first)
-        h, seen_last = layer(h, last, asked or tokens)
-        scores, hidden = (jnp.concatenate([part, one[None]]) for part, one in zip(seen, seen_last, strict=True))
-        return layer_norm(params.norm, h), scores, hidden
+        h, seen = through(params.blocks, h, layer, asked)
+        return layer_norm(params.norm, h), seen
 
     def neuron_inputs(self, params: GPT2Params) -> Float[Array, "neurons size"]:
         """What each neuron of each MLP reads, layer after layer; pruning goes by their norms."""
@@ -160,21 +145,13 @@ class GPT2:
         return params._replace(blocks=params.blocks._replace(down=down))
 
 
-def stacked(blocks: Sequence[Any]) -> Any:
-    """Layers as one block with a leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *blocks)
-
-
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def _start(key: Array, layers: int, size: int, positions: int, width: int) -> GPT2Params:
-    """Weights before training. All are cut from one vector: every call of a generator would be compiled separately."""
-    small, shapes = 0.02 / (2.0 * layers) ** 0.5, {
+    """Weights before training."""
+    small, normal = 0.02 / (2.0 * layers) ** 0.5, cut(lambda shape: jax.random.normal(key, shape), {
         "read_in": (width, size), "positions": (positions, size), "qkv": (layers, size, 3 * size),
         "out": (layers, size, size), "up": (layers, size, 4 * size), "down": (layers, 4 * size, size),
-        "read_out": (size, 1)}
-    ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
-    parts = jnp.split(jax.random.normal(key, (ends[-1],)), ends[:-1])
-    normal = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+        "read_out": (size, 1)})
 
     def affine(name: str, scale: float = 0.02) -> Affine:
         W = scale * normal[name]

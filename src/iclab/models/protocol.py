@@ -100,3 +100,12 @@ class ShowsGates(ShowsScores, Protocol):
     @property
     def gates(self) -> Float[Array, "layers tokens"]:
         """Gates."""
+
+
+@runtime_checkable
+class ShowsSteps(ShowsGates, Protocol):
+    """Intermediates that also show the step of each token, by which it enters the state and the past fades."""
+
+    @property
+    def steps(self) -> Float[Array, "layers tokens"]:
+        """Delta."""

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float
 from iclab.core.errors import require
 from iclab.core.spec import number, part, require_count, require_range, spec
 from iclab.models.embedding import LabelEmbedding
+from iclab.models.sites import site
 
 
 class SoftmaxParams(NamedTuple):
@@ -88,9 +89,9 @@ class SoftmaxMLP:
         W_Q, W_K, W_V, W_O = params
         context, query = columns[:-1], columns[-1]
         # Products of weights are formed once for all prompts of a batch.
-        attention = jax.nn.softmax(context @ (query @ (W_Q.T @ W_K)))
-        hidden = (W_O @ W_V) @ (attention @ context)
-        output = jax.nn.relu(hidden) @ self.second_layer()
+        attention = site("attention", jax.nn.softmax(context @ (query @ (W_Q.T @ W_K))))
+        hidden = (W_O @ W_V) @ (attention @ site("values", context, axes=("token", "channel")))
+        output = site("neurons", jax.nn.relu(hidden), axes=("neuron",)) @ self.second_layer()
         return output, SoftmaxSeen(jnp.append(attention, 0.0)[None], hidden)
 
     def second_layer(self) -> Float[Array, " m"]:

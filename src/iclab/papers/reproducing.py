@@ -17,7 +17,8 @@ def reproduce(name: str, *, scale: str = "quick", store: Store | Path | str = "r
     """Run one entry, or load it from the store where it ran before; a notebook shows its figures and its verdict.
 
     `name` is an id of `iclab list`, such as "mamba.fig2", or a Python file with an `ENTRY`. The outcome has the
-    figures (`plots`, each with its numbers as `csv`), the tables and the judged claim, if it is one.
+    figures (`plots`; `plot.save("x.pdf")` writes one, `plot.figure()` returns it, `plot.csv` has its numbers), the
+    tables and the judged claim, if it is one.
     """
     require(scale in SCALES, "scale", scale, f"be one of {', '.join(SCALES)}")
     require(0 <= seed < 2**20, "seed", seed, f"be in [0, {2**20})")

@@ -1,7 +1,7 @@
 """Error probes: how often, or by how much, a predictor errs on fresh prompts, with an interval.
 
 A predictor is any callable that maps a batch of prompts (`iclab.prompts.Prompt`) to one answer each. The family says
-how an answer errs (`iclab.prompts.labels`).
+how an answer errs (`iclab.prompts.labels`); labels and answers that are not of the kind it says are refused.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import stats
 
-from iclab.core.errors import SpecError, require
+from iclab.core.errors import require
 from iclab.core.limits import require_test_size
 from iclab.core.parallel import Compiled, each
 from iclab.core.spec import lower
 from iclab.models.forward import forward_batch
 from iclab.probes.kernel_looks import kernel_averages, kernels_can_read
 from iclab.probes.looks import Look, Numbers, Shown
-from iclab.prompts.labels import SIGN, LabelKind
+from iclab.prompts.labels import SIGN, LabelKind, require_answers, require_labels
 from iclab.prompts.prompt import Family, Prompt
 from iclab.prompts.randomness import Key, as_key, fold
 from iclab.training.trained import Trained
@@ -74,10 +74,8 @@ def measure_error(predictor: Predictor, prompts: Family, *, count: int = 10_000,
         size = min(TEST_BATCH, count - start)
         batch = prompts.sample(Key(*key), size).numpy()
         answers = np.asarray(predictor(batch), dtype=float)
-        expected = "one score" if np.ndim(batch.label) == 1 and prompts.labels.name != "class" else "one answer"
-        if len(np.atleast_1d(answers)) != size or (expected == "one score" and answers.ndim != 1):
-            raise SpecError(f"predictor must return {expected} per prompt, shape ({size},"
-                            f"{'' if expected == 'one score' else ' ...'}), got shape {answers.shape}")
+        require_labels(prompts.labels, batch.label)
+        require_answers(prompts.labels, answers.shape, batch.label, "predictor")
         part = slice(start, start + size)
         with jax.enable_x64(True):
             errors[part] = jax.vmap(prompts.labels.error)(jnp.asarray(answers), batch.label)
@@ -122,11 +120,22 @@ def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], se
             if j == 0 or sampler.prompt_length != samplers[j - 1].prompt_length:
                 bits = jax.vmap(lambda key, sampler=sampler: sampler.bits(key, TEST_BATCH))(batch_keys_)
             batch = _compiled.of(_prompts_of, sampler, bits)(sampler, bits)
+            if batch_keys_ is keys[0]:
+                _require_classification(tests[j].labels, readers, batch)
             for i, args in enumerate(readers):
                 value = _compiled.of(judge, *args, batch)(*args, batch)
                 totals[i, j] = value if batch_keys_ is keys[0] else totals[i, j] + value
     return np.stack([np.stack([np.asarray(totals[i, j]) / len(keys) for j in range(len(samplers))])
                      for i in range(len(readers))])
+
+
+def _require_classification(labels: LabelKind, readers: Sequence[tuple[Any, Any]], batch: Prompt) -> None:
+    """Refuse labels that are not of their kind, and models without a score for every class that occurs."""
+    require_labels(labels, batch.label)
+    if labels.name == "class":
+        for model, params in readers:
+            outputs = jax.eval_shape(lambda *args: forward_batch(*args)[0], model, params, batch)
+            require_answers(labels, outputs.shape, np.asarray(batch.label))
 
 
 def on_device(tree: Any) -> Any:
@@ -149,6 +158,8 @@ def errors_of(labels: LabelKind) -> Judge:
 
     def judge(model: Any, params: Any, batch: Prompt) -> Float[Array, " 2"]:
         outputs = forward_batch(model, params, batch)[0]
+        if labels.name != "class":  # whose numbers are known only outside a program
+            require_answers(labels, outputs.shape, batch.label)
         return jnp.stack([jax.vmap(labels.error)(outputs, batch.label).mean(), jnp.nan])
 
     return judge
@@ -160,6 +171,7 @@ def wrong(shown: Shown) -> Float[Numbers, "*lengths batch"]:
 
 
 def _sign_errors(shown: Shown) -> Float[Numbers, " 2"]:
+    require_answers(SIGN, shown.outputs.shape, shown.label)
     hinge = shown.arrays.maximum(0.0, 1.0 - shown.outputs * shown.label)
     return shown.arrays.stack([wrong(shown).mean(), hinge.mean()])
 
@@ -172,11 +184,14 @@ def model_errors(models: Sequence[Trained], tests: Sequence[Family], *, count: i
     Run i draws its test prompts with `seeds[i]`, the same random bits in every test. `count` is rounded up to whole
     batches of 500. `progress(done, total)` is called as jobs finish.
     """
-    column = {"error": 0, "hinge": 1}[measure]
-    return averages(errors_of(_common_labels(tests)), models, tests, count, seeds, progress)[..., column]
+    labels = common_labels(tests)
+    require(measure in ("error", "hinge"), "measure", measure, "be error or hinge")
+    require(measure == "error" or labels == SIGN, "measure", measure, f"be error for labels of kind {labels.name}")
+    column = ("error", "hinge").index(measure)
+    return averages(errors_of(labels), models, tests, count, seeds, progress)[..., column]
 
 
-def _common_labels(tests: Sequence[Family]) -> LabelKind:
+def common_labels(tests: Sequence[Family]) -> LabelKind:
     """The kind of label that all tests have."""
     labels = {test.labels for test in tests}
     require(len(labels) == 1, "tests", sorted(kind.name for kind in labels), "have labels of one kind")
@@ -232,3 +247,17 @@ def seed_interval(values: Any, level: float = 0.95, *, within: tuple[float, floa
     if within is None:
         return Interval(mean, mean - half, mean + half)
     return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]))
+
+
+CENTRES = ("mean", "median")
+"""What may stand for several seeds."""
+
+
+def median_interval(values: Any, level: float = 0.95) -> Interval:
+    """Median over seeds with the narrowest pair of order statistics that holds the true median at this level, whatever
+    the distribution; fewer than 6 seeds have none at 95 %: theirs is the range of the values, and one seed has none."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    if len(ordered) < 2:
+        return Interval(float(np.median(ordered)), np.nan, np.nan)
+    outside = max(0, int(stats.binom.ppf((1 - level) / 2, len(ordered), 0.5)) - 1)
+    return Interval(float(np.median(ordered)), float(ordered[outside]), float(ordered[-1 - outside]))

@@ -1,12 +1,20 @@
-"""Kinds of labels: what a prompt's label is, and how an answer errs."""
+"""Kinds of labels: what a prompt's label is, and how an answer errs.
+
+An error rate is a share of wrong answers, so labels that are no signs or classes, and answers that choose none, are
+refused: what would be counted means nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
+
+from iclab.core.errors import require
 
 Error = Callable[[Array, Array], Float[Array, ""]]
 """`(output, label) -> error` of one prompt; its mean over prompts is the error that probes report."""
@@ -47,3 +55,31 @@ VECTOR = LabelKind("vector", squared_error, ("squared",), False)
 STEP = LabelKind("step", squared_error, ("squared",), False)
 """The output of one step of a chain, a vector of unit length."""
 CLASS = LabelKind("class", wrong_class, ("cross_entropy",), True)
+
+
+def require_labels(kind: LabelKind, labels: Any) -> None:
+    """Refuse the labels of a batch that are not of their kind."""
+    labels = np.asarray(labels)
+    if kind.name == "sign":
+        bad = labels[~np.isin(labels, (-1, 1))]
+        require(bad.size == 0, "label", bad.ravel()[:1].tolist(), "be +1 or -1 where labels are signs; a family whose "
+                "labels are real numbers says `labels = REAL`, and its error is a squared one")
+        require(labels.ndim == 1, "label", labels.shape, "be one sign per prompt")
+    if kind.name == "class":
+        require(np.issubdtype(labels.dtype, np.integer), "label", labels.ravel()[:1].tolist(),
+                "be a whole number where labels are classes; a family whose labels are real numbers says `labels = "
+                "REAL`, and its error is a squared one")
+        require(labels.ndim == 1 and (labels >= 0).all(), "label", labels.min(), "be the number of a class, from 0")
+
+
+def require_answers(kind: LabelKind, answers: Sequence[int], labels: Any, of: str = "model") -> None:
+    """Refuse answers of such a shape, one per prompt, that do not answer labels of this kind."""
+    if kind.name != "class":
+        require(tuple(answers) == np.shape(labels), of, f"shape {tuple(answers)}",
+                "return one score per prompt" if kind.name == "sign" else
+                f"return an answer like the label for each prompt, shape {np.shape(labels)}")
+        return
+    rule = "return a score for every class and prompt"
+    require(len(answers) == 2 and answers[0] == len(labels), of, f"shape {tuple(answers)}", rule)
+    require(bool(np.max(labels) < answers[1]), of, f"{answers[1]} per prompt", f"{rule}: labels go up to "
+            f"{np.max(labels)}")

@@ -38,7 +38,7 @@ def check_context(spec: Any, patterns: int) -> None:
     require_range(spec, "decisive_fraction", 0, 1, open_low=True)
     require_choice(spec, "placement", PLACEMENTS)
     if callable(spec.label_rule):
-        _try_rule(spec)
+        try_rule(spec)
     else:
         require_choice(spec, "label_rule", LABEL_RULES)
     parse_tasks(spec.tasks, patterns)
@@ -47,7 +47,8 @@ def check_context(spec: Any, patterns: int) -> None:
                 "be 1 when there are only two patterns")
 
 
-def _try_rule(spec: Any) -> None:
+def try_rule(spec: Any) -> None:
+    """Refuse a user's label rule that fails or returns another shape."""
     tokens = spec.prompt_length + 1
     labels, x = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((tokens,), (tokens, spec.dimension)))
     try:

@@ -1,4 +1,4 @@
-"""The page `report.html`: what was found, a row per claim, every entry by paper, disagreements, theory, notation."""
+"""The page `report.html`: what was found in ten lines, every entry by paper, folded, then tables across entries."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from html import unescape
 from importlib import metadata, resources
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from iclab.figures.plots import Plot
+from iclab.core.formulas import spelled
+from iclab.figures.recipes import Plot
 from iclab.lab.claims import KINDS, short
 from iclab.lab.outcomes import Finished
 from iclab.notation import NOTATION
 from iclab.papers.readings import READINGS
 from iclab.papers.references import OURS, SOURCES, Paper
-from iclab.report import growth, summary
-from iclab.report.mathml import spelled, svg_text, typeset
+from iclab.report import growth, opening, summary
+from iclab.report.mathml import typeset
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
 PACKAGES = ("iclab", "jax", "jaxlib", "numba", "numpy", "optax", "scikit-learn", "scipy", "matplotlib", "polars")
 UNCONFIRMED = ("fails", "inconclusive", "outside")
-"""Verdicts of the papers' parts that the section on disagreements lists, in its order."""
+"""Verdicts of parts that the section on disagreements lists, in its order."""
+SPEAKERS = {"papers": "the paper says, in our words", "ours": "we asked whether"}
+"""Whose statements its two tables hold, and the heading above them."""
 
 
 class Page:
@@ -48,11 +50,11 @@ class Page:
         environment.filters |= {
             "data_url": lambda text: "data:text/csv;base64," + base64.b64encode(text.encode()).decode(),
             "label": summary.label, "math": typeset, "number": number, "of_paper": summary.of_paper,
-            "failures": summary.failures, "decided": summary.decided,
             "pretty": lambda value: json.dumps(value, indent=2), "spelled": spelled, "svg": inline_svg,
             "thumbnail": thumbnail, "verdict_words": summary.verdict_words,
         }
-        environment.globals |= {"symbols": summary.SYMBOLS, "kinds": KINDS}
+        environment.globals |= {"symbols": summary.SYMBOLS, "kinds": KINDS,
+                                "who_says": lambda item: opening.who_says(item, SOURCES)}
         return environment
 
     def render(self, finished: Sequence[Finished], entries: int | None = None, playground: bool = False) -> str:
@@ -62,19 +64,23 @@ class Page:
         claims = [item.outcome.claim for item in finished if item.outcome.claim]
         others = {item.entry.room: Paper(item.entry.room, item.entry.room, "Not from the five papers.")
                   for item in finished if item.entry.room not in SOURCES | OURS}
-        papers = [(source, [item for item in finished if item.entry.room == name])
+        papers = [(source, sorted((item for item in finished if item.entry.room == name),
+                                  key=lambda item: item.outcome.claim is None))
                   for name, source in (SOURCES | OURS | others).items()]
         totals = summary.totals_by_group(claims)
         unconfirmed = [item for verdict in UNCONFIRMED for item in summary.parts_of(claims)
-                       if item.part.verdict == verdict and item.group not in ("ours", "bound")]
+                       if item.part.verdict == verdict and item.group != "bound"]
         return self._environment.get_template("page.html.jinja").render(
             scale=self.scale, options=self.options, entries=entries, playground=playground, finished=finished,
-            judged=judged, claims=claims, overall=summary.overall(claims), totals=totals,
+            judged=judged, claims=claims, totals=totals,
+            opening=opening.opening_lines(finished, self.scale, self.options),
             first_totals=summary.totals_by_group(claims, first=True),
             columns=summary.columns(totals), groups=summary.GROUPS, meanings=summary.MEANINGS,
             papers=[(source, items) for source, items in papers if items or source.references],
             changed_rules=sum(bool(part.earlier) for claim in claims for part in claim.parts),
-            growth=growth.of_entries(finished), unconfirmed=unconfirmed, readings=READINGS, sources=SOURCES,
+            growth=growth.of_entries(finished), readings=READINGS, sources=SOURCES,
+            unconfirmed=[(whose, says, [item for item in unconfirmed if (item.group == "ours") == (whose == "ours")])
+                         for whose, says in SPEAKERS.items()],
             ids={item.entry.id for item in finished},
             article=self._article, about=about(), notation=NOTATION, shipped=shipped_constants(),
             laws=[(law, fitted, item.entry.id) for law in LAWS for item in finished
@@ -105,10 +111,8 @@ def number(value: float) -> str:
 
 
 def inline_svg(plot: Plot) -> Markup:
-    """A plot for the page: its ids unique there, its labels typeset, without Matplotlib's metadata."""
-    svg = re.sub(r"<metadata>.*?</metadata>", "", own_ids(plot.svg, plot.name), flags=re.DOTALL)
-    return Markup(re.sub(r"(<text\b[^>]*>)([^<]*)(</text>)",
-                         lambda match: f"{match[1]}{svg_text(unescape(match[2]))}{match[3]}", svg))
+    """A plot for the page: its ids unique there, without Matplotlib's metadata."""
+    return Markup(re.sub(r"<metadata>.*?</metadata>", "", own_ids(plot.svg, plot.name), flags=re.DOTALL))
 
 
 def own_ids(svg: str, name: str) -> str:

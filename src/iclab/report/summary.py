@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from iclab.lab.claims import CheckResult, Claim, PartResult, short
+from iclab.lab.claims import Claim, PartResult
 
 SYMBOLS = {"holds": "✓", "fails": "✗", "inconclusive": "?", "outside": "○", "tight": "◆", "not tight": "◇"}
 """A verdict's symbol, so that colour never carries it alone."""
@@ -22,6 +22,7 @@ GROUPS = {"theorem": "theorems", "figure": "figures, tables", "remark": "remarks
           "bound": "bound needed?"}
 """Rows of the totals: the kinds of parts, and apart from them those that ask whether a bound is also necessary."""
 NAMES = {"theorem": "theorem parts", "figure": "figures and tables", "remark": "remarks", "ours": "statements of ours"}
+ONE = {"theorem": "theorem part", "figure": "figure or table", "remark": "remark", "ours": "statement of ours"}
 
 
 class Judged(NamedTuple):
@@ -104,6 +105,13 @@ def of_paper(claims: Sequence[Claim]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else "Only the need for its bounds was judged."
 
 
+def counted_by_kind(parts: Sequence[PartResult]) -> str:
+    """`: 47 theorem parts, 5 remarks, 73 statements of ours`, of parts that are not about bounds; empty without any."""
+    counts = Counter(part.kind for part in parts)
+    texts = [f"{counts[kind]} {(ONE if counts[kind] == 1 else NAMES)[kind]}" for kind in NAMES if counts[kind]]
+    return f": {', '.join(texts)}" if texts else ""
+
+
 def failures(claims: Sequence[Claim]) -> list[Judged]:
     """Theorems that fail inside their premises, then figures and remarks that do."""
     failing = [item for item in parts_of(claims) if item.part.verdict == "fails" and item.group in NAMES]
@@ -134,8 +142,3 @@ def _verb(verdict: str, count: int = 1) -> str:
 
 def _count(count: int, of: int) -> str:
     return f"{count or 'None'} of {of}"
-
-
-def decided(check: CheckResult) -> str:
-    """The number that decides and its threshold, without its name and interval."""
-    return f"{short(check.measured)}, must be {check.relation} {short(check.threshold)}"

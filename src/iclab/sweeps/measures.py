@@ -10,7 +10,7 @@ import numpy as np
 from iclab.core.errors import SpecError
 from iclab.probes import bayes_predictor, information_floor, measure_error
 from iclab.probes.chains import ChainErrors, chain_errors
-from iclab.probes.error_rate import UNIT, average, errors_of
+from iclab.probes.error_rate import UNIT, average, common_labels, errors_of
 from iclab.probes.reference import HasBayes, HasFloor
 from iclab.training import Trained
 
@@ -53,7 +53,7 @@ def measure_run(trained: Trained, tests: Sequence[Any], seed: int, names: Sequen
     sound = trained.state in SOUND
     outputs = np.full((len(tests), 2), np.nan)
     if sound and any(name in FROM_OUTPUTS for name in names):
-        outputs[:] = average(errors_of(tests[0].labels), [trained], tests, seed, prompts)[0]
+        outputs[:] = average(errors_of(common_labels(tests)), [trained], tests, seed, prompts)[0]
     rows = []
     for number, test in enumerate(tests):
         values: dict[str, Any] = {}

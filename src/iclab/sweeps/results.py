@@ -80,6 +80,10 @@ class TrialTable:
             raise IclabError("pandas() needs pandas: pip install pandas") from None
         return pandas.DataFrame(self.frame.to_dict(as_series=False))
 
+    def sound(self) -> pl.DataFrame:
+        """The trials whose models can be measured: those that trained or got stuck, every seed of them."""
+        return self.frame.filter(pl.col("status").is_in(SOUND))
+
     def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
         """One row per point: mean and 95 % interval of every quantity over the `seeds` that trained (including stuck
         ones), `of` all seeds tried, and a count of each outcome.
@@ -156,12 +160,20 @@ class Stored(TrialTable):
     chosen_by: tuple[str, ...] = ()
     """Conditions on outcomes that selected these trials."""
 
+    def sound(self) -> pl.DataFrame:
+        """As in `TrialTable`; refused if trials were selected by outcome, which would bias what is made of them."""
+        self._require_all_seeds("a plot", "choose by settings only")
+        return super().sound()
+
     def over_seeds(self, where: Sequence[str] = ()) -> pl.DataFrame:
         """As in `TrialTable`; refused if trials were selected by outcome, which would bias the means."""
-        if self.chosen_by:
-            raise SpecError(f"over_seeds must average all seeds, got trials chosen by {', '.join(self.chosen_by)!r}; "
-                            "give that condition to over_seeds")
+        self._require_all_seeds("over_seeds", "give that condition to over_seeds")
         return super().over_seeds(where)
+
+    def _require_all_seeds(self, name: str, advice: str) -> None:
+        if self.chosen_by:
+            raise SpecError(f"{name} must average all seeds, got trials chosen by {', '.join(self.chosen_by)!r}; "
+                            f"{advice}")
 
 
 def stored_results(place: str | Path | Store, where: Sequence[str] = (), every_field: bool = False) -> Stored:

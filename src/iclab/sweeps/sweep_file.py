@@ -1,29 +1,35 @@
 """Sweep files: a sweep as TOML.
 
     name = "phase-diagram"
-    import = ["own_models"]                      # your modules that register kinds used below
-    seeds = 5                                    # or a list
-    measure = ["error", "floor"]                 # or your "module:function"
+    import = ["own_models"]          # modules that register kinds used here
+    seeds = 5                        # or a list
+    measure = ["error", "floor"]     # or your "module:function"
     test_prompts = 4000
 
-    [base]                                       # any field of a run by its path; the rest are defaults
+    [base]                           # fields of a run; others have defaults
     training.steps = 3000
-    [test]                                       # changes to the training prompts
+    [test]                           # changes to the training prompts
     label_rule = "flip"
 
-    [grid]                                       # every combination
+    [grid]                           # every combination
     prompts.outlier_fraction = { from = 0.0, to = 0.9, count = 10 }
     test.outlier_scale = [2.0, 6.0]
-    [[list]]                                     # values that go together
+    [[list]]                         # values that go together
     model.member = "mamba"
     training.learning_rate = 1.0
-    [random]                                     # points drawn at random
+    [random]                         # points drawn at random
     count = 50
     prompts.pattern_norm = { low = 1.0, high = 5.0, scale = "log" }
 
-    [plot]                                       # a phase diagram of two swept fields
+    [plot]                           # a phase diagram of two swept fields
     x = "prompts.outlier_fraction"
     y = "test.outlier_scale"
+
+    [plot]                                       # or lines: a measured quantity against a swept field
+    kind = "lines"
+    x = "prompts.outlier_fraction"
+    y = "error"
+    by = "model.member"
 """
 
 from __future__ import annotations
@@ -32,13 +38,14 @@ import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from iclab.core.errors import IclabError, SpecError, require
 from iclab.core.files import read_file
 from iclab.core.parse import import_function, import_module, is_number, with_fields
+from iclab.probes.error_rate import CENTRES
 from iclab.sweeps.sweep import MOST_TRIALS, RESEED, Draws, Sweep, is_whole
 from iclab.training import Run
 
@@ -50,7 +57,7 @@ DEEPEST = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class PlotRequest:
+class PhaseRequest:
     """The phase diagram a sweep file requests."""
 
     x: str
@@ -63,9 +70,50 @@ class PlotRequest:
     """Swept field with one panel per value."""
     theory: str | None = None
     """A theorem whose boundary is drawn: mamba, or your module:function."""
+    words: ClassVar[str] = "phase diagram"
+    numbers: ClassVar[tuple[str, ...]] = ("x", "y")
+    fields: ClassVar[tuple[str, ...]] = ("x", "y", "panel")
+    measured: ClassVar[str] = "colour"
+
+    @property
+    def quantity(self) -> str:
+        """The measured quantity."""
+        return self.colour
 
 
-def read_sweep(path: str | Path, max_trials: int = MOST_TRIALS) -> tuple[Sweep, PlotRequest | None]:
+@dataclasses.dataclass(frozen=True)
+class LineRequest:
+    """The line plot a sweep file requests."""
+
+    x: str
+    """Swept field along the horizontal axis."""
+    y: str = "error"
+    """Measured quantity along the vertical axis."""
+    by: str | None = None
+    """Swept field with one line per value."""
+    panel: str | None = None
+    """Swept field with one panel per value."""
+    centre: str = "mean"
+    """mean or median over seeds."""
+    log_x: bool = False
+    """Whether the horizontal axis is logarithmic."""
+    log_y: bool = False
+    """Whether the vertical axis is logarithmic."""
+    words: ClassVar[str] = "line plot"
+    numbers: ClassVar[tuple[str, ...]] = ("x",)
+    fields: ClassVar[tuple[str, ...]] = ("x", "by", "panel")
+    measured: ClassVar[str] = "y"
+
+    @property
+    def quantity(self) -> str:
+        """The measured quantity."""
+        return self.y
+
+
+REQUESTS: dict[str, type[PhaseRequest] | type[LineRequest]] = {"phase": PhaseRequest, "lines": LineRequest}
+
+
+def read_sweep(path: str | Path, max_trials: int = MOST_TRIALS) -> tuple[Sweep, PhaseRequest | LineRequest | None]:
     """The sweep that a file describes, and the plot it requests; errors name the field."""
     content = read_file(path, "sweep file")
     try:
@@ -168,28 +216,38 @@ def _draws(table: Mapping[str, Any]) -> Draws:
     return Draws(fields, table["count"], seed)
 
 
-def _plot(table: Any, sweep: Sweep) -> PlotRequest:
-    known = [field.name for field in dataclasses.fields(PlotRequest)]
-    require(isinstance(table, dict) and {"x", "y"} <= table.keys(), "plot", table, "be a table with x and y")
-    for name, value in table.items():
+def _plot(table: Any, sweep: Sweep) -> PhaseRequest | LineRequest:
+    require(isinstance(table, dict), "plot", table, "be a table [plot]")
+    kind = table.get("kind", "phase")
+    require(isinstance(kind, str) and kind in REQUESTS, "plot.kind", kind, f"be one of {', '.join(REQUESTS)}")
+    of_kind, values = REQUESTS[kind], {name: value for name, value in table.items() if name != "kind"}
+    known = {field.name: field for field in dataclasses.fields(of_kind)}
+    needed = [name for name, field in known.items() if field.default is dataclasses.MISSING]
+    require(all(name in values for name in needed), "plot", table, f"be a table with {' and '.join(needed)}")
+    for name, value in values.items():
         require(name in known, "plot", name, f"have only {', '.join(known)}")
-        require(isinstance(value, str), f"plot.{name}", value, "be a string")
-        if name in ("x", "y", "panel"):
+        flag = isinstance(known[name].default, bool)
+        require(isinstance(value, bool if flag else str), f"plot.{name}", value,
+                "be true or false" if flag else "be a string")
+        if name in of_kind.fields:
             require(value in sweep.axes, f"plot.{name}", value, f"be a swept field, one of {', '.join(sweep.axes)}")
-    request = PlotRequest(**table)
-    require(request.x != request.y, "plot.y", request.y, "differ from x")
-    shown = [field for field in (request.x, request.y, request.panel) if field is not None]
+    request = of_kind(**values)
+    require(not isinstance(request, LineRequest) or request.centre in CENTRES, "plot.centre", values.get("centre"),
+            f"be one of {', '.join(CENTRES)}")
+    shown = {name: values[name] for name in of_kind.fields if name in values}
+    for name, value in ((name, point.get(shown[name], 0)) for point in sweep.points() for name in of_kind.numbers):
+        require(isinstance(value, (int, float)) and not isinstance(value, bool), f"plot.{name}", shown[name],
+                "be a field of numbers")
+    for i, (name, field) in enumerate(shown.items()):
+        for other in list(shown)[:i]:
+            require(shown[other] != field, f"plot.{name}", field, f"differ from {other}")
     seen: dict[Any, dict[str, Any]] = {}
     for point in sweep.points():
-        for name, field in (("x", request.x), ("y", request.y)):
-            value = point.get(field, 0)
-            require(isinstance(value, (int, float)) and not isinstance(value, bool), f"plot.{name}", field,
-                    "be a field of numbers")
-        first = seen.setdefault(tuple(str(point.get(field)) for field in shown), point)
+        first = seen.setdefault(tuple(str(point.get(field)) for field in shown.values()), point)
         for field in sweep.axes:
             require(first.get(field) == point.get(field), "plot.panel", request.panel,
-                    f"be {field}, which takes several values at one x and y")
+                    f"be {field}, which takes several values at one {' and '.join(of_kind.fields[:2])}")
     has_functions = any(callable(name) for name in sweep.measure)
-    require(has_functions or request.colour in sweep.measure, "plot.colour", request.colour,
+    require(has_functions or request.quantity in sweep.measure, f"plot.{of_kind.measured}", request.quantity,
             f"be measured, one of {', '.join(map(str, sweep.measure))}")
     return request

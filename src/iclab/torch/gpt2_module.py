@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from iclab.core.errors import require
-from iclab.models.gpt2 import GPT2, Affine, Block, GPT2Params, GPT2Seen
+from iclab.models.gpt2 import GPT2, Block, GPT2Params, GPT2Seen
+from iclab.models.stack import Affine
 from iclab.torch.module import PromptModule, as_numpy, parameter, plain
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 from iclab.core.parallel import Compiled
 from iclab.models.forward import reader
 from iclab.prompts.randomness import Key
+from iclab.training.callbacks import Followers
 from iclab.training.packing import Pack, stack
 from iclab.training.records import Records, Snapshot
 from iclab.training.run import Training
@@ -95,8 +97,10 @@ class PackProgram(ABC):
         return named(look(learners, source, params))
 
     def train(self, pack: Pack, meter: Callable[[int], None], stopped: Callable[[], bool],
-              recorded: Callable[[int, Snapshot], None] | None = None) -> Snapshot:
-        """Train a pack, call by call; `meter(steps)` counts them, `recorded(index, snapshot)` gets every record."""
+              recorded: Callable[[int, Snapshot], None] | None = None, followers: Followers | None = None
+              ) -> Snapshot:
+        """Train a pack, call by call; `meter(steps)` counts them, `recorded(index, snapshot)` gets every record, and
+        `followers` hears of each after the call that made it: records need not end a call for that."""
         training, records = pack.runs[0].training, Records(pack)
         runs = len(set(pack.members))
         done = records.steps[-1] if records.steps else 0
@@ -111,9 +115,13 @@ class PackProgram(ABC):
             if stopped():
                 raise Interrupted
             length = self.call_length(training, done, recorded is not None)
+            began = time.perf_counter()
             losses, seen = stepper.advance(done, length, stopped)
+            speed = length / (time.perf_counter() - began)
             done += length
-            records.add(done, losses, seen)
+            for step, loss, probed in records.add(done, losses, seen):
+                if followers is not None:
+                    followers.recorded(pack.members, step, loss, probed, speed)
             meter(length * runs)
             if recorded is not None and records.complete:
                 for member in dict.fromkeys(pack.members):

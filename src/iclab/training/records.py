@@ -30,14 +30,18 @@ class Records:
         """Whether the last step taken ended a record."""
         return self._since.shape[1] == 0
 
-    def add(self, done: int, losses: Float[np.ndarray, "runs steps"], probed: Any) -> None:
-        """Take in the losses of the steps up to `done`, and what the probe sees there."""
+    def add(self, done: int, losses: Float[np.ndarray, "runs steps"], probed: Any) -> list[tuple[int, Any, Any]]:
+        """Take in the losses of the steps up to `done`, and what the probe sees there; returns the records that this
+        completes: step, loss of each run, what the probe sees."""
+        before = len(self._rows)
         self._since = np.concatenate([self._since, losses], axis=1)
         for end in range(done - self._since.shape[1] + 1, done + 1):
             if end % self.every == 0 or end == self.last:
                 mine, self._since = np.split(self._since, [self._since.shape[1] - (done - end)], axis=1)
                 self.steps.append(end)
                 self._rows.append((mine.mean(axis=1), jax.tree.map(np.asarray, probed)))
+        fresh = self._rows[before:]
+        return [(step, *row) for step, row in zip(self.steps[len(self.steps) - len(fresh):], fresh, strict=True)]
 
     def snapshot(self, state: State) -> Snapshot:
         """The runs as they are now; they are assembled only when read."""

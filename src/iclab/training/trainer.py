@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 import jax
 import numpy as np
@@ -16,6 +17,7 @@ from iclab.core.errors import IclabError, SpecError, require
 from iclab.core.identity import canonical
 from iclab.core.parallel import default_workers, each
 from iclab.core.spec import replace
+from iclab.training.callbacks import Callback, Followers
 from iclab.training.packing import Pack, best_width, by_structure, cut_packs, shares_data
 from iclab.training.program import Interrupted
 from iclab.training.programs import pack_program
@@ -34,24 +36,30 @@ Recorded = Callable[[int, Callable[[], Trained]], None]
 
 
 def train(run: Run, *, start: Trained | None = None, probe: Probe | None = None, progress: Progress | None = None,
-          recorded: Recorded | None = None) -> Trained:
-    """Train one model, from the beginning or from where `start` (the same run, stopped earlier) ended."""
-    return train_many([run], starts=[start], probe=probe, progress=progress, recorded=recorded, width=1)[0]
+          recorded: Recorded | None = None, callbacks: Sequence[Callback] = ()) -> Trained:
+    """Train one model, from the beginning or from where `start` (the same run, stopped earlier) ended.
+
+    `callbacks` follow the training as it happens.
+    """
+    return train_many([run], starts=[start], probe=probe, progress=progress, recorded=recorded, callbacks=callbacks,
+                      width=1)[0]
 
 
 def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None = None, probe: Probe | None = None,
                progress: Progress | None = None, finished: Callable[[int, Trained], None] | None = None,
-               recorded: Recorded | None = None, width: int | None = None, shared: bool | None = None,
-               workers: int | None = None, memory: int | None = None, stop: threading.Event | None = None
-               ) -> list[Trained]:
+               recorded: Recorded | None = None, callbacks: Sequence[Callback] = (), width: int | None = None,
+               shared: bool | None = None, workers: int | None = None, memory: int | None = None,
+               stop: threading.Event | None = None) -> list[Trained]:
     """Train many models; the result of each is that of training it alone.
 
     `finished(index, trained)` is called as soon as a run is done and `recorded(index, make)` at every record,
-    including the last, so that they can be saved; `starts` holds runs that were stopped earlier. `width` fixes the
-    number of runs in a pack on a device, `shared` whether packs draw their prompts once, `workers` the number of
-    concurrent packs; `memory` bounds the bytes that they need in all. Setting `stop` ends the work with `Interrupted`.
+    including the last, so that they can be saved; `callbacks` follow every run as it is trained. `starts` holds runs
+    that were stopped earlier. `width` fixes the number of runs in a pack on a device, `shared` whether packs draw their
+    prompts once, `workers` the number of concurrent packs; `memory` bounds the bytes that they need in all. Setting
+    `stop` ends the work with `Interrupted`.
     """
     runs = list(runs)
+    followers = Followers(callbacks, runs)
     starts = [None] * len(runs) if starts is None else list(starts)
     for run, start in zip(runs, starts, strict=True):
         check_size(run)
@@ -73,13 +81,21 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
             recorded(index, lambda: snapshot.trained()[index])
 
     def work(number: int) -> dict[int, Trained]:
-        return programs[number].train(packs[number], meter.add, stopped, at_record if recorded else None).trained()
+        pack = packs[number]
+        followers.begun(pack.members)
+        return programs[number].train(pack, meter.add, stopped, at_record if recorded else None, followers).trained()
 
-    for _, done in each(work, range(len(packs)), workers, failed):
-        for member, trained in done.items():
-            results[member] = trained
-            if finished is not None:
-                finished(member, trained)
+    try:
+        with closing(each(work, range(len(packs)), workers, failed, followers.deliver)) as packs_done:
+            for _, done in packs_done:
+                for member, trained in done.items():
+                    results[member] = trained
+                    if finished is not None:
+                        finished(member, trained)
+                    followers.end(member, trained)
+    except BaseException as error:
+        followers.stop(error)
+        raise
     return results  # type: ignore[return-value]
 
 

@@ -277,12 +277,12 @@ def run(lab: Lab) -> Findings:
                                                        for of in dynamics.signs.values())),
         plots=[curve_figure("mamba.dynamics", "Order parameters along training", "Mamba at the usual setting of "
                             "mamba.iterations: SGD over seeds, and the population dynamics from the mean start.",
-                            curves(lab), "", "", share_y=False),
+                            curves(lab), "step", "order parameter", share_y=False),
                curve_figure("mamba.dynamics.T", "Iterations to a loss of 0.2", "SGD over seeds, and the population "
                             "dynamics from the same starts of the gate.", time_panels(dynamics), "", "iterations",
                             log_x=True, log_y=True),
                curve_figure("mamba.dynamics.signs", "Entries between patterns by shift", "W_B^T W_C over its diagonal "
-                            "after training on U shifts.", sign_panels(dynamics.signs), "", "")],
+                            "after training on U shifts.", sign_panels(dynamics.signs), "shift", "entry / diagonal")],
         tables=[Table("mamba.dynamics", "Entries of W_B^T W_C by shift, over the diagonal",
                       ("M1", "U", "predicted", "SGD"), rows),
                 Table("mamba.dynamics.gate", "-w.p in the population dynamics",

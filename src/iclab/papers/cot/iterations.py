@@ -220,11 +220,11 @@ def run(lab: Lab) -> Findings:
                                                for value in fractions]}, {"alpha": measured.lengths}, lab)
     panels = [law_panel(axis, size.axes[axis], {"softmax": values}, law.line(axis)) for axis, values in counts.items()]
     panels.append(law_panel("l_tr against alpha", fractions, {"softmax": measured.lengths}, l_tr.line("alpha"),
-                            "alpha"))
+                            "alpha", "l_tr"))
     plot = curve_figure("cot.iterations", "Iterations to a training loss of eps, and how long prompts must be",
                         f"One setting varied at a time, the others M 20, K 3, alpha 0.4, eps {LOSS:g}; last panel: the "
                         "number of examples per training prompt at which the final loss is 0.1. Dashed: "
-                        f"{law.words} {l_tr.words}", panels, "", "", log_x=True, log_y=True, share_y=False)
+                        f"{law.words} {l_tr.words}", panels, "", "iterations", log_x=True, log_y=True, share_y=False)
     exponents = {**measured.exponents, "alpha, l_tr": measured.of_length,
                  "alpha, first stage": measured.of_first_stage}
     of_law = {axis: power(size.axes[axis], np.array([orders[axis]] * 2)).value for axis in counts}

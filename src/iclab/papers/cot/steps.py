@@ -31,8 +31,9 @@ def run(lab: Lab) -> Findings:
     panels = [Panel(f"error with {SHOWN} examples", chains, [
         Curve("CoT, mean over steps", values["cot"], vote=values["vote"].mean(axis=0)),
         Curve("CoT, last step", values["cot_answer"]),
-        Curve("ICL", values["icl"], vote=values["vote_icl"].mean(axis=0))], within=UNIT),
-              Panel("iterations to a loss of 0.1", chains, [Curve("softmax", iterations)])]
+        Curve("ICL", values["icl"], vote=values["vote_icl"].mean(axis=0))], within=UNIT, y_label="error"),
+              Panel("iterations to a loss of 0.1", chains, [Curve("softmax", iterations)],
+                    y_label="iterations")]
     plot = curve_figure("cot.steps", "Longer chains",
                         "Against the number of steps K; examples with tau 0.5 and rho 0.8 at every K, alpha' 0.8; "
                         "dotted: the ideal majority vote.", panels, "K, steps of a chain", "", share_y=False)

@@ -138,7 +138,7 @@ def run(lab: Lab) -> Findings:
     plot = growing_figure("icl.attention", "Attention that is not on the query's pattern, as M1 grows",
                           "One-layer Transformer after training, decisive fraction 0.6.",
                           [panel(f"1 - attention, {place}", {"softmax": numbers})
-                           for place, numbers in missing.items()])
+                           for place, numbers in missing.items()], "1 - attention")
     ranges = "; ".join(f"{place} {numbers.values[:, 0].mean():.3f} at M1 = {numbers.patterns[0]}, "
                        f"{numbers.values[:, -1].mean():.3f} at {numbers.patterns[-1]}"
                        for place, numbers in missing.items())

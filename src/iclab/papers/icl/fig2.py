@@ -46,11 +46,12 @@ def run(lab: Lab) -> Findings:
     steps = [0, *models[0].steps.tolist()]
     norms = [Panel(f"(A) {vector}, out of domain", steps, [
         Curve("whole", along(models, f"{vector} norm/out of domain")),
-        Curve("along its pattern", along(models, f"{vector} along its pattern/out of domain"))])
+        Curve("along its pattern", along(models, f"{vector} along its pattern/out of domain"))], y_label="norm")
         for vector in ("query", "key")]
     shares = {name: along(models, f"attention/{name}") for name in PLACES}
     attention = Panel("(B) attention on the query's pattern", steps, [Curve(name, values)
-                                                                      for name, values in shares.items()], within=UNIT)
+                                                                      for name, values in shares.items()], within=UNIT,
+                      y_label="attention")
     training_plot = curve_figure("icl.fig2.training", "Norms and attention during training",
                                  "Decisive fraction 0.8 in training, 0.6 at test; (A) mean norms of W_Q p_query and "
                                  "W_K p_i and of their parts along the token's pattern; (B) the query's attention on "
@@ -75,7 +76,7 @@ def run(lab: Lab) -> Findings:
                                 Panel("(D) labels", tenths, [
                                     Curve("norm", bucketed(neurons["norm y"])),
                                     Curve("cosine with +-q", bucketed(neurons["cosine y"] * signs(neurons)))])],
-                               "percentile of the neurons' norms", "")
+                               "percentile of the neurons' norms", "norm, cosine")
     return Findings(
         shown="How queries and keys grow during training, where attention goes, and what the neurons of the MLP read.",
         numbers=f"Attention on the query's pattern rises from {shares['in domain'][:, 0].mean():.2f} to "

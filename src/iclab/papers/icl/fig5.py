@@ -34,11 +34,12 @@ def run(lab: Lab) -> Findings:
         "(A) error and hinge loss against the fraction of neurons pruned, decisive fraction 0.6; norms of what the "
         "neurons read, the rows of W_O W_V, beside those of the rows of W_O alone, which the paper draws as bars; (B) "
         "error by the decisive fraction at test.",
-        [Panel("(A) error", rates, curves(error), floor=floor, x_label=x_label, within=UNIT),
-         Panel("(A) hinge loss", rates, curves(hinge), x_label=x_label),
+        [Panel("(A) error", rates, curves(error), floor=floor, x_label=x_label, y_label="error",
+               within=UNIT),
+         Panel("(A) hinge loss", rates, curves(hinge), x_label=x_label, y_label="hinge loss"),
          Panel("(A) norm of a neuron's row", neurons, [Curve(name, values) for name, values in norms.items()],
-               x_label="neuron, sorted"),
-         *(Panel(f"(B) error, {NAMES[order]}", rates, by_fraction(order), x_label=x_label, within=UNIT)
+               x_label="neuron, sorted", y_label="norm"),
+         *(Panel(f"(B) error, {NAMES[order]}", rates, by_fraction(order), x_label=x_label, y_label="error", within=UNIT)
            for order in ("small", "large"))],
         "", "", share_y=False)
 

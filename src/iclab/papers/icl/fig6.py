@@ -20,8 +20,10 @@ def run(lab: Lab) -> Findings:
     plot = curve_figure("icl.fig6", "Training examples and iterations needed, against the decisive fraction",
                         f"Dashed: {law.words} {steps_law.words} The latter was fitted in {ITERATIONS.entry}, where "
                         "alpha is not varied.",
-                        [law_panel("training examples", short, {"softmax": results.needed}, law.line("alpha"), x),
-                         law_panel("iterations", fractions, {"softmax": results.iterations}, expected, x)],
+                        [law_panel("training examples", short, {"softmax": results.needed}, law.line("alpha"), x,
+                                   "examples per prompt"),
+                         law_panel("iterations", fractions, {"softmax": results.iterations}, expected, x,
+                                   "iterations")],
                         "", "", log_x=True, log_y=True, share_y=False)
     steps, needed = results.iterations.mean(axis=0), results.needed.mean(axis=0)
     return Findings(

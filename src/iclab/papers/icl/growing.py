@@ -104,10 +104,10 @@ def panel(title: str, curves: Mapping[str, Numbers]) -> Panel:
     return Panel(title, patterns, [Curve(name, numbers.values) for name, numbers in curves.items()])
 
 
-def growing_figure(name: str, title: str, caption: str, panels: Sequence[Panel]) -> Plot:
+def growing_figure(name: str, title: str, caption: str, panels: Sequence[Panel], y_label: str) -> Plot:
     """Numbers against M1 on logarithmic axes."""
     return curve_figure(name, title, f"{caption} M2 = M1, m ~ M1^2, T by the law of equations 82 and 83.", panels, "M1",
-                        "", log_x=True, log_y=True)
+                        y_label, log_x=True, log_y=True)
 
 
 def exponents(curves: Mapping[str, Numbers]) -> str:

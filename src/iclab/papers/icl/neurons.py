@@ -151,7 +151,7 @@ def run(lab: Lab) -> Findings:
                                                                              median_missing))
     plot = growing_figure("icl.neurons", "What large neurons miss to a cosine of 1, as M1 grows",
                           "Rows of W_O W_V: median of the larger half of the neurons.",
-                          [panel("larger half of the neurons", medians)])
+                          [panel("larger half of the neurons", medians)], "1 - cosine")
     least = "; ".join(f"{name} {numbers.values.mean(axis=0).min():.2f}" for name, numbers in shares.items())
     return Findings(
         shown="How far large neurons are from the directions that they should read, against M1; figure 2 shows neurons "

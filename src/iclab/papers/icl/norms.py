@@ -199,7 +199,7 @@ def run(lab: Lab) -> Findings:
                         "along the token's own, and 1 - share^2; in domain, M2 = M1, m ~ M1^2 log M1.",
                         [Panel(f"{vector}, {family}", patterns, [Curve(other, parts[family, vector, other])
                                                                  for other in (RELEVANT, IRRELEVANT, REST)])
-                         for family in FAMILIES for vector in VECTORS], "M1", "", log_x=True, log_y=True)
+                         for family in FAMILIES for vector in VECTORS], "M1", "size, relative", log_x=True, log_y=True)
     whole, part = norms["query", "in domain"]
     sizes = {family: {M1: M1 for M1 in patterns} for family in FAMILIES}
     sizes[OUTSIDE] = {M1: some[0].run.prompts.irrelevant_patterns for M1, some in new.items()}

@@ -182,7 +182,7 @@ def run(lab: Lab) -> Findings:
                           "Norms of rows of W_O W_V: of the paper's 15 % smallest the mean and the largest; the "
                           "median.",
                           [panel("norm of a neuron's row", {name: rows[name] for name in (SMALL_ROW, LARGEST_SMALL,
-                                                                                        MEDIAN_ROW)})])
+                                                                                        MEDIAN_ROW)})], "norm")
     run = models[0].run
     judged = {IN_SHARE: [(run, out_of_domain(TESTED[0]))],
               ALL_SMALL: [(run, make(TESTED[0])) for make in PLACES.values()]}

@@ -163,7 +163,8 @@ def run(lab: Lab) -> Findings:
         return Panel(title, [point[which] for point in points],
                      [Curve("softmax", np.stack([losses[point] for point in points], axis=1))],
                      marks=[("theorem 3.3, constant 1", required)],
-                     lines=[("(log M1 / B)^(1/2)", [accuracy_of(point) for point in points])] if which == 2 else ())
+                     lines=[("(log M1 / B)^(1/2)", [accuracy_of(point) for point in points])] if which == 2 else (),
+                     x_label=title)
 
     plot = curve_figure("icl.width", "Hinge loss on unseen tasks, by neurons and batch",
                         "One-layer Transformer, M1 = 6, one setting varied at a time; the vertical lines are what "

@@ -14,6 +14,8 @@ from iclab.papers.mamba.settings import FRACTIONS, RULES, SIZES, attacked_prompt
 from iclab.theory.mamba import tolerated_fraction_linear, tolerated_fraction_mamba
 
 NAMES = {"flip": "label flipping", "target": "targeted labelling", "random": "random labelling"}
+LEAST_SHOWN = 1e-4
+"""Where the logarithmic axes begin."""
 
 
 def run(lab: Lab) -> Findings:
@@ -35,13 +37,17 @@ def run(lab: Lab) -> Findings:
         "mamba.fig2.paper", VARIANTS["paper"],
         "As in the paper's figure 2; test outliers are three times as large as in training (the paper gives no scale). "
         "Vertical lines: the bounds of premises (c) for the linear Transformer (4) and for Mamba (2); the number of "
-        "examples (d) limits fractions further.", [panel(f"({letter}) {NAMES[rule]}", "paper", index)
-                 for index, (letter, rule) in enumerate(zip("ABC", RULES, strict=True))], "outlier fraction at test")
+        "examples (d) limits fractions further. Below: the same on a logarithmic axis, on which errors under "
+        f"{LEAST_SHOWN:g} lie on its lower edge.",
+        [panel(f"({letter}) {NAMES[rule]}", "paper", index)
+         for index, (letter, rule) in enumerate(zip("ABC", RULES, strict=True))],
+        "outlier fraction at test", log_from=LEAST_SHOWN)
     beside = error_figure(
         "mamba.fig2.beside", "What the figure leaves open, under flip",
         "Left: test outliers only as large as in training. Right: trained on U = 1 shift (6 of 30 tasks), tested on "
-        "all.", [panel(VARIANTS[variant], variant) for variant in ("same_scale", "few_tasks")],
-        "outlier fraction at test")
+        "all. Below: on a logarithmic axis.",
+        [panel(VARIANTS[variant], variant) for variant in ("same_scale", "few_tasks")],
+        "outlier fraction at test", log_from=LEAST_SHOWN)
     return Findings(
         shown="Error on fresh prompts against the fraction of poisoned examples; bands are 95 % intervals over seeds, "
               "the dotted line is the information floor and the dashed one the Bayes predictor.",

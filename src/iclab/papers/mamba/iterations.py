@@ -165,9 +165,10 @@ def run(lab: Lab) -> Findings:
                         log_x=True, log_y=True)
     beside = curve_figure("mamba.iterations.ratio", "Head to head, and the start", "Left: T_M / T_T, delta 0.002 and "
                           "eta 0.01 for both. Right: the linear Transformer's iterations against delta.",
-                          [Panel("T_M / T_T", heads[0].axes["l_tr"], [Curve("ratio", ratio)], x_label="l_tr"),
+                          [Panel("T_M / T_T", heads[0].axes["l_tr"], [Curve("ratio", ratio)], x_label="l_tr",
+                                 y_label="T_M / T_T"),
                            Panel("T_T", delta.axes["delta"], [Curve("linear", delta.counts["delta"])],
-                                 x_label="delta")], "", "", log_x=True, log_y=True, share_y=False)
+                                 x_label="delta", y_label="iterations")], "", "", log_x=True, log_y=True, share_y=False)
     numbers = [f"{NAMES[member]}: " + ", ".join(
         f"{axis} {in_words(exponent)}" for axis, exponent in of.exponents.items()) for member, of in main.items()]
     rows = [row for name in (*MEMBERS, "linear, delta 0.02")

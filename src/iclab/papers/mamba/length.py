@@ -272,7 +272,7 @@ def run(lab: Lab) -> Findings:
     plot = heat_figure("mamba.length", "Tolerated outlier fraction", "Each cell: the largest outlier fraction at which "
                        "Mamba stays within 0.02 of the floor, and in brackets what theorem 2 (c) promises. Left of and "
                        "above the line the promise is below 1.", TRAINED, LENGTHS, grid, bound,
-                       "training outlier fraction p_a", "test prompt length l_ts (l_tr = 20)")
+                       "training outlier fraction p_a", "test prompt length l_ts (l_tr = 20)", "tolerated fraction")
     margin = grid.mean(axis=0) - np.minimum(bound, FRACTIONS[-1])
     at = {length: (LENGTHS.index(length), TRAINED.index(0.6)) for length in (20, 80)}
     cells = ", ".join(f"{grid[:, i, j].mean():.2f} at l_ts = {length} (promised: {bound[i, j]:.2f})"

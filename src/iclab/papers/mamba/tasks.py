@@ -207,15 +207,17 @@ def panels(study: Study) -> list[Panel]:
     return [
         Panel("error by shift, U = 1", M1, [
             *(Curve(f"shift {k + 1}", np.stack([of.shifts[:, k] for of in least], axis=1)) for k in common),
-            Curve("all tasks", np.stack([of.error for of in least], axis=1))], x_label="M1"),
+            Curve("all tasks", np.stack([of.error for of in least], axis=1))], x_label="M1", y_label="error"),
         Panel("error outside the family, M1 6", [of.U for of in six],
-              [Curve("mamba", np.stack([of.unseen for of in six], axis=1))], x_label="U"),
-        Panel("error of shift 2, M1 6, U = 1", sorted({T for T, _ in study.starts}), second, x_label="T"),
+              [Curve("mamba", np.stack([of.unseen for of in six], axis=1))], x_label="U", y_label="error"),
+        Panel("error of shift 2, M1 6, U = 1", sorted({T for T, _ in study.starts}), second, x_label="T",
+              y_label="error"),
         Panel("hinge loss, all tasks, U = 1", M1, [Curve("mamba", np.stack([of.hinge for of in least], axis=1))],
-              x_label="M1"),
+              x_label="M1", y_label="hinge loss"),
         Panel("score by shift, U = 1", list(widest), [
             Curve(f"M1 {of.M1}", np.pad(of.scores, ((0, 0), (0, len(widest) - of.scores.shape[1])),
-                                        constant_values=np.nan)) for of in least], x_label="shift")]
+                                        constant_values=np.nan)) for of in least], x_label="shift",
+              y_label="entry over the diagonal")]
 
 
 def run(lab: Lab) -> Findings:

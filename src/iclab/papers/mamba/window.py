@@ -260,7 +260,7 @@ def panels_of(values: Values, axes: Sequence[str], what: str) -> list[Panel]:
         unknown = np.full(len(next(iter(next(iter(values[axis].values())).values()))), np.nan)
         panels.append(Panel(f"{what}: {axis}", x, [
             Curve(member, np.stack([of.get(value, unknown) for value in x], axis=1))
-            for member, of in values[axis].items()], x_label=LABELS[axis], within=(0.0, np.inf)))
+            for member, of in values[axis].items()], x_label=LABELS[axis], y_label=what, within=(0.0, np.inf)))
     return panels
 
 

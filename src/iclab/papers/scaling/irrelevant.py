@@ -23,6 +23,7 @@ from iclab.lab.laboratory import Lab
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.papers.scaling import softmax
 from iclab.papers.scaling.limits import OPEN, Along, Numbers, pictured, tabulated, told
+from iclab.probes import UNIT
 from iclab.training import Run
 
 LOSS, ATTENTION, NEURONS, ATTACK = ("softmax, hinge loss", "softmax, attention",
@@ -49,17 +50,17 @@ def of_mamba(lab: Lab, irrelevant: Sequence[int]) -> Numbers:
         test = attacked_prompts("flip", FRACTION, irrelevant_patterns=M2, dimension=run.prompts.dimension)
         columns.append(lab.errors(lab.train_seeds(run), [test])[:, 0])
     return {ATTACK: Along(f"error of Mamba at outlier fraction {FRACTION:g}", "M2", irrelevant,
-                          np.stack(columns, axis=1), 1 / lab.size.prompts)}
+                          np.stack(columns, axis=1), 1 / lab.size.prompts, prompts=lab.size.prompts)}
 
 
 def of_softmax(lab: Lab, irrelevant: Sequence[int]) -> Numbers:
     """Loss, attention and neurons of the one-layer Transformer."""
     numbers = softmax.seen(lab, [softmax.a_run(lab.size.steps, room=lab.size.room, irrelevant_patterns=M2)
                                  for M2 in irrelevant])
-    return {LOSS: Along("hinge loss on unseen tasks", "M2", irrelevant, numbers.hinge),
-            ATTENTION: Along("1 - attention on the query's pattern", "M2", irrelevant, numbers.scattered),
+    return {LOSS: Along("hinge loss on unseen tasks", "M2", irrelevant, numbers.hinge, within=(0.0, np.inf)),
+            ATTENTION: Along("1 - attention on the query's pattern", "M2", irrelevant, numbers.scattered, within=UNIT),
             NEURONS: Along("1 - cosine of large neurons with the mean pattern", "M2", irrelevant,
-                           numbers.pattern_angle)}
+                           numbers.pattern_angle, within=softmax.ANGLES)}
 
 
 def run(lab: Lab) -> Findings:

@@ -31,7 +31,7 @@ from iclab.papers.cot.settings import default_test
 from iclab.papers.mamba.settings import attacked_prompts, one_layer_run
 from iclab.papers.scaling import softmax
 from iclab.papers.scaling.limits import OPEN, Along, Numbers, pictured, tabulated, told
-from iclab.probes import information_floor
+from iclab.probes import UNIT, information_floor
 from iclab.probes.chains import Asked, ChainErrors, all_chain_errors
 from iclab.prompts import Classification
 from iclab.training import Run
@@ -85,9 +85,12 @@ def of_attacks(lab: Lab) -> Numbers:
     excess, at = errors["mamba"] - floors, FRACTIONS["mamba"].index
     largest = {member: np.stack([reaches(fractions, errors[member][:, i]) for i in range(len(lengths))], axis=1)
                for member, fractions in FRACTIONS.items()}
-    return {INSIDE: Along("excess error of Mamba at outlier fraction 0.7", "l", lengths, excess[:, :, at(0.7)], least),
-            BEYOND: Along("excess error of Mamba at outlier fraction 0.9", "l", lengths, excess[:, :, at(0.9)], least),
-            TOLERATED: Along("fraction at which the error of Mamba is 0.05", "l", lengths, largest["mamba"]),
+    return {INSIDE: Along("excess error of Mamba at outlier fraction 0.7", "l", lengths, excess[:, :, at(0.7)], least,
+                          prompts=lab.size.prompts, above=floors[:, at(0.7)].tolist()),
+            BEYOND: Along("excess error of Mamba at outlier fraction 0.9", "l", lengths, excess[:, :, at(0.9)], least,
+                          prompts=lab.size.prompts, above=floors[:, at(0.9)].tolist()),
+            TOLERATED: Along("fraction at which the error of Mamba is 0.05", "l", lengths, largest["mamba"],
+                             within=UNIT),
             HALF: Along("(1/2 - f)^2 / f of the linear Transformer, f where its error is 0.05", "l", lengths,
                         (0.5 - largest["linear"]) ** 2 / largest["linear"])}
 
@@ -95,7 +98,8 @@ def of_attacks(lab: Lab) -> Numbers:
 def of_softmax(lab: Lab) -> Numbers:
     """The hinge loss of the one-layer Transformer."""
     runs = [softmax.a_run(lab.size.steps, length=length, decisive=0.6) for length in lab.size.lengths]
-    return {LOSS: Along("hinge loss on unseen tasks", "l", lab.size.lengths, softmax.seen(lab, runs).hinge, 1e-6)}
+    return {LOSS: Along("hinge loss on unseen tasks", "l", lab.size.lengths, softmax.seen(lab, runs).hinge, 1e-6,
+                        within=(0.0, np.inf))}
 
 
 def of_chains(lab: Lab) -> Numbers:
@@ -105,8 +109,8 @@ def of_chains(lab: Lab) -> Numbers:
                    [default_test(prompt_length=length)], (length,), lab.size.prompts) for length in lengths]
     measured = [ChainErrors(*values) for values in lab.remember(all_chain_errors, asked)]
     steps, at_once = (np.concatenate([getattr(of, way)[:, 0] for of in measured], axis=1) for way in ("cot", "icl"))
-    return {CHAIN: Along("error of a chain of thought", "l", lengths, steps, least),
-            ANSWER: Along("error of the answer given at once", "l", lengths, at_once, least)}
+    return {CHAIN: Along("error of a chain of thought", "l", lengths, steps, least, prompts=lab.size.prompts),
+            ANSWER: Along("error of the answer given at once", "l", lengths, at_once, least, prompts=lab.size.prompts)}
 
 
 def tolerated(numbers: Numbers) -> list[Check]:

@@ -23,9 +23,9 @@ from scipy.optimize import minimize_scalar, nnls
 from iclab.figures.plots import Curve, Panel, Plot, curve_figure
 from iclab.lab.claims import Check, between, short, worst
 from iclab.lab.entries import Table
-from iclab.lab.estimates import Estimate, Mean, Power, power
+from iclab.lab.estimates import Ends, Estimate, Mean, Power, Rate, power
 from iclab.lab.powers import TOLERANCE, in_words
-from iclab.probes.error_rate import seed_interval
+from iclab.probes.error_rate import UNIT, seed_interval
 
 HEADER = ("grows", "measured", "from", "to", "exponent", "tends to", "part")
 """Columns of every table of limits, by which the report finds them."""
@@ -87,6 +87,8 @@ class Limit:
 
     value: float
     pseudo: Float[np.ndarray, " seeds"]
+    within: Ends | None = None
+    """The range in which the number is known to lie."""
     kind: str = "mean"
 
     @property
@@ -100,9 +102,10 @@ class Limit:
         return {}
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Student's, around the constant of the fit to all seeds."""
+        """Student's, around the constant of the fit to all seeds, cut to the number's range."""
         mean, low, high = seed_interval(self.pseudo, level)
-        return self.value + low - mean, self.value + high - mean
+        least, most = self.within or (-np.inf, np.inf)
+        return max(self.value + low - mean, least), min(self.value + high - mean, most)
 
     def less(self, times: float, other: Limit) -> Limit:
         """This limit less so many times another one over the same seeds."""
@@ -121,6 +124,12 @@ class Along:
     measured: Float[np.ndarray, "seeds points"]
     least: float = 0.0
     """What a number counts for at least: the error of one prompt, where the test showed none."""
+    within: Ends | None = None
+    """The range in which the number is known to lie."""
+    prompts: int | None = None
+    """If it is an error rate: on how many prompts of its own each was measured."""
+    above: Sequence[float] = ()
+    """What was subtracted from the error rate at each point."""
 
     @cached_property
     def raised(self) -> Float[np.ndarray, "seeds points"]:
@@ -143,12 +152,21 @@ class Along:
         seeds, signs = len(self.raised), (1 if self.fit.power > 0 else -1,)
         without = [fit(self.values, np.delete(self.raised, i, axis=0).mean(axis=0), signs).constant
                    for i in range(seeds)]
-        return Limit(self.fit.constant, seeds * self.fit.constant - (seeds - 1) * np.array(without))
+        within = self.within if self.prompts is None or self.above else UNIT
+        return Limit(self.fit.constant, seeds * self.fit.constant - (seeds - 1) * np.array(without), within)
 
     @property
-    def last(self) -> Mean:
+    def last(self) -> Estimate:
         """The number at the largest size."""
-        return Mean(np.asarray(self.measured, float)[:, -1])
+        return self.estimates[-1]
+
+    @cached_property
+    def estimates(self) -> list[Estimate]:
+        """The number at every size."""
+        columns, above = np.asarray(self.measured, float).T, self.above or [0.0] * len(self.values)
+        if self.prompts is None:
+            return [Mean(column, self.within) for column in columns]
+        return [Rate(column + less, self.prompts, less) for column, less in zip(columns, above, strict=True)]
 
     @property
     def tends(self) -> str:
@@ -205,8 +223,8 @@ class Along:
         return worst(f"least {self.what} ({{}})", self._points(), ">=", least)
 
     def _points(self) -> list[tuple[str, Estimate]]:
-        return [(f"{self.axis} {value:.3g}", Mean(column))
-                for value, column in zip(self.values, np.asarray(self.measured, float).T, strict=True)]
+        return [(f"{self.axis} {value:.3g}", estimate)
+                for value, estimate in zip(self.values, self.estimates, strict=True)]
 
     @property
     def _exponent_of(self) -> str:
@@ -216,7 +234,7 @@ class Along:
         """The numbers, with the fit."""
         return Panel(title, list(self.values), [Curve("measured", self.raised)],
                      lines=[("fit", self.fit.at(self.values))] if np.isfinite(self.fit.constant) else [],
-                     x_label=self.axis)
+                     x_label=self.axis, y_label=self.what)
 
 
 Numbers = dict[str, Along]

@@ -29,6 +29,7 @@ from iclab.papers.mamba.settings import one_layer_run, training_prompts
 from iclab.papers.mamba.unseen import least_product, other_run, product_tests
 from iclab.papers.scaling import softmax
 from iclab.papers.scaling.limits import OPEN, Along, Numbers, pictured, tabulated, told
+from iclab.probes import UNIT
 from iclab.prompts import Classification
 from iclab.training import Run
 
@@ -78,10 +79,12 @@ def of_mamba(lab: Lab, patterns: Sequence[int]) -> Numbers:
         errors = lab.errors(models, [clean_test(run), clean_test(run, second)])
         hinge = lab.errors(models, [replace(run.prompts, tasks="all")], measure="hinge")
         columns.append([errors[:, 0], errors[:, 1], hinge[:, 0]])
-    names = {ALL: "error of Mamba over all tasks", SHIFT: "error of Mamba on tasks of shift 2",
-             HINGE: "hinge loss of Mamba over all tasks"}
-    return {place: Along(what, "M1", patterns, values, 1 / lab.size.prompts)
-            for (place, what), values in zip(names.items(), np.moveaxis(np.array(columns), 0, -1), strict=True)}
+    over_all, shifted, hinge = np.moveaxis(np.array(columns), 0, -1)
+    prompts = lab.size.prompts
+    return {ALL: Along("error of Mamba over all tasks", "M1", patterns, over_all, 1 / prompts, prompts=prompts),
+            SHIFT: Along("error of Mamba on tasks of shift 2", "M1", patterns, shifted, 1 / prompts, prompts=prompts),
+            HINGE: Along("hinge loss of Mamba over all tasks", "M1", patterns, hinge, 1 / prompts,
+                         within=(0.0, np.inf))}
 
 
 def of_outliers(lab: Lab, patterns: Sequence[int]) -> Numbers:
@@ -96,13 +99,17 @@ def of_softmax(lab: Lab) -> Numbers:
     size = lab.size
     square = softmax.seen(lab, [softmax_run(M1, size, 2) for M1 in size.few])
     linear = softmax.seen(lab, [softmax_run(M1, size, 1) for M1 in size.many])
-    scattered = Along("1 - attention on the query's pattern, m ~ M1^2", "M1", size.few, square.scattered)
+    scattered = Along("1 - attention on the query's pattern, m ~ M1^2", "M1", size.few, square.scattered,
+                      within=UNIT)
     return {GATHERS: scattered, RATE: scattered,
-            LABEL: Along("1 - cosine of large neurons with +-q, m ~ M1^2", "M1", size.few, square.label_angle),
+            LABEL: Along("1 - cosine of large neurons with +-q, m ~ M1^2", "M1", size.few, square.label_angle,
+                         within=softmax.ANGLES),
             PATTERN: Along("1 - cosine of large neurons with the mean pattern, m ~ M1^2", "M1", size.few,
-                           square.pattern_angle),
-            LOSS: Along("hinge loss on unseen tasks, m ~ M1^2", "M1", size.few, square.hinge),
-            WIDE: Along("1 - attention on the query's pattern, m ~ M1", "M1", size.many, linear.scattered)}
+                           square.pattern_angle, within=softmax.ANGLES),
+            LOSS: Along("hinge loss on unseen tasks, m ~ M1^2", "M1", size.few, square.hinge,
+                        within=(0.0, np.inf)),
+            WIDE: Along("1 - attention on the query's pattern, m ~ M1", "M1", size.many, linear.scattered,
+                        within=UNIT)}
 
 
 def run(lab: Lab) -> Findings:

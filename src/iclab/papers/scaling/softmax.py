@@ -29,6 +29,8 @@ SMALL = 0.3
 """A neuron is small if its row of W_O W_V is below this share of the median row of the larger half."""
 WATCHED = 500
 """Prompts on which attention is measured."""
+ANGLES = (0.0, 2.0)
+"""Where 1 - cosine lies."""
 
 
 class Seen(NamedTuple):

@@ -11,12 +11,15 @@ asked for a share of 0.05 at every m, which a first run left open. Cost: 40 trai
 
 from __future__ import annotations
 
+from math import inf
+
 from iclab.lab.claims import Check, between
 from iclab.lab.entries import Entry, Findings, Part, Rule, Size
 from iclab.lab.laboratory import Lab
 from iclab.papers.icl.iterations import QUARTER
 from iclab.papers.scaling import softmax
 from iclab.papers.scaling.limits import OPEN, Along, Numbers, pictured, tabulated, told
+from iclab.probes import UNIT
 from iclab.theory.icl import EXPONENTS
 
 LOSS, ATTENTION, PATTERN, LABEL, SMALL, STEPS = (
@@ -46,11 +49,13 @@ def run(lab: Lab) -> Findings:
     """Measure every number at every width."""
     widths = lab.size.widths
     numbers = softmax.seen(lab, [softmax.a_run(lab.size.steps, neurons=2 * (m // 2)) for m in widths])
-    along = {LOSS: Along("hinge loss on unseen tasks", "m", widths, numbers.hinge),
-             ATTENTION: Along("1 - attention on the query's pattern", "m", widths, numbers.scattered),
-             PATTERN: Along("1 - cosine of large neurons with the mean pattern", "m", widths, numbers.pattern_angle),
-             LABEL: Along("1 - cosine of large neurons with +-q", "m", widths, numbers.label_angle),
-             SMALL: Along("share of small neurons", "m", widths, numbers.small, 0.01),
+    along = {LOSS: Along("hinge loss on unseen tasks", "m", widths, numbers.hinge, within=(0.0, inf)),
+             ATTENTION: Along("1 - attention on the query's pattern", "m", widths, numbers.scattered, within=UNIT),
+             PATTERN: Along("1 - cosine of large neurons with the mean pattern", "m", widths, numbers.pattern_angle,
+                            within=softmax.ANGLES),
+             LABEL: Along("1 - cosine of large neurons with +-q", "m", widths, numbers.label_angle,
+                          within=softmax.ANGLES),
+             SMALL: Along("share of small neurons", "m", widths, numbers.small, 0.01, within=UNIT),
              STEPS: Along("number of iterations to a loss of 0.2", "m", widths, numbers.iterations)}
     return Findings(shown="Loss, attention, neurons and iterations against the number of neurons.", measured=along,
                     numbers=told(along), settings=softmax.SETTINGS, tables=[tabulated("scaling.width", along)],

@@ -25,8 +25,8 @@ def panels(where: str, models: Sequence[Trained]) -> list[Panel]:
     read = [Curve(f"{part} part, split {how}", along(models, f"{part}s{cut}")) for how, cut in SPLITS.items()
             for part in ("feature", "label")]
     norms = [Curve(name, values) for name, values in pattern_norms(models).items()]
-    return [Panel(f"(a) norms of patterns, {where}", steps, norms),
-            Panel(f"(b) neurons before their ReLU, {where}", steps, read)]
+    return [Panel(f"(a) norms of patterns, {where}", steps, norms, y_label="norm"),
+            Panel(f"(b) neurons before their ReLU, {where}", steps, read, y_label="input of a neuron")]
 
 
 def run(lab: Lab) -> Findings:

@@ -5,18 +5,15 @@ Cost: 10 models, about 40 s on two cores, mostly compiling; afterwards they are 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
 
 from iclab.core.spec import replace
 from iclab.lab.laboratory import Lab, per_seed
-from iclab.models import GatedAttention, SoftmaxMLP
 from iclab.papers.cot.settings import a_run
 from iclab.papers.icl.search import Setting
 from iclab.papers.mamba.settings import one_layer_run
@@ -88,40 +85,3 @@ def at_step(model: Trained, step: int) -> Any:
     record = int(np.flatnonzero(model.steps == step)[0])
     return jax.tree.unflatten(jax.tree.structure(model.params),
                               [model.probes[name][record] for name in named(model.params)])
-
-
-def read_weights(run: Run, params: Any) -> dict[str, Float[np.ndarray, "*shape"]]:
-    """The arrays the page needs: products of weights where the model uses only products, for the coordinates in use.
-
-    A, which gives scores and logits and multiplies large numbers, stays in float64.
-    """
-    model = run.model
-
-    def product(left: Any, right: Any) -> Float[np.ndarray, "rows width"]:
-        return np.asarray(left, np.float64) @ np.asarray(right, np.float64)
-
-    if isinstance(model, GatedAttention):
-        layer, used = params[0], used_coordinates(run)
-        gate = {"w": np.asarray(layer.gate.w)[:, used], "a": np.asarray(layer.gate.a)}
-        if model.member == "gla":  # its gate lies on the key axis, between the two factors
-            return {"W_B": np.asarray(layer.W_B)[:, used], "W_C": np.asarray(layer.W_C)[:, used], **gate}
-        return {"A": product(layer.W_C.T, layer.W_B)[np.ix_(used, used)], **gate}
-    if isinstance(model, SoftmaxMLP):
-        used = used_coordinates(run)
-        neurons = product(params.W_O, params.W_V)
-        return {"A": product(params.W_Q.T, params.W_K)[np.ix_(used, used)], "R": neurons[:, used].astype(np.float32),
-                "norms": np.linalg.norm(neurons, axis=1)}
-    return {"W": np.asarray(params.W)}
-
-
-def used_coordinates(run: Run) -> Int[np.ndarray, " used"]:
-    """The coordinates of a column that can be nonzero: those of patterns and outliers, and the label's."""
-    prompts = run.prompts
-    used = prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
-    return np.append(np.arange(used), prompts.dimension)
-
-
-def packed(array: Float[np.ndarray, "*shape"]) -> str:
-    """An array as text, row by row: its precision in bytes, then base64 of little-endian numbers."""
-    kind = "<f8" if array.dtype == np.float64 else "<f4"
-    return f"{kind[-1]}{base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()}"

@@ -21,7 +21,8 @@ from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import TRAINING_SCALE, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.prompts.patterns import unit_rows
-from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, packed, read_weights, weights
+from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, weights
+from iclab.report.playground.ported import described, packed, read_weights, used_inputs
 from iclab.sweeps.store import run_id
 from iclab.training import Trained
 
@@ -32,13 +33,18 @@ OTHER_NAMES = {"softmax_usual": "softmax Transformer, usual start", "softmax_sma
 
 
 def render(models: Sequence[Trained], *, report: bool = False) -> str:
-    """The whole page as text; `report` says whether `report.html` lies beside it."""
+    """The page of the papers' models as text; `report` says whether `report.html` lies beside it."""
+    return page_of(contents(models, report=report))
+
+
+def page_of(data: dict[str, Any]) -> str:
+    """A page that shows these data."""
     script = HERE.joinpath("app.js").read_text()
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(HERE.joinpath("playground.html.jinja").read_text())
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.render(script=Markup(script), digest=digest, style=Markup(HERE.joinpath("app.css").read_text()),
-                           data=Markup(as_script(contents(models, report=report))))
+                           data=Markup(as_script(data)))
 
 
 def contents(models: Sequence[Trained], *, report: bool = False) -> dict[str, Any]:
@@ -46,11 +52,16 @@ def contents(models: Sequence[Trained], *, report: bool = False) -> dict[str, An
     shown = {exhibit.name: _shown(exhibit, model) for exhibit, model in zip(exhibits(), models, strict=True)}
     chain = shown.pop("chain")
     softmax = {name: shown.pop(name) for name in list(shown) if name.startswith("softmax")}
-    about = {"version": metadata.version("iclab"), "date": f"{datetime.now(UTC):%Y-%m-%d}",
-             "seed": int(models[0].run.init_seed), "report": report}
-    return {"about": about, "poison": {"prompts": _attacked(), "models": list(shown.values())},
+    return {"about": about(int(models[0].run.init_seed), report=report),
+            "poison": {"prompts": _attacked(), "models": list(shown.values())},
             "softmax": {"prompts": _mixed(), "models": list(softmax.values())},
-            "chain": {"prompts": _chains(), "model": chain}}
+            "chain": {"prompts": _chains(), "models": [chain]}}
+
+
+def about(seed: int = 0, *, report: bool = False, own: bool = False) -> dict[str, Any]:
+    """When and by what a page was made, and whether it shows the user's own models."""
+    return {"version": metadata.version("iclab"), "date": f"{datetime.now(UTC):%Y-%m-%d}", "seed": seed,
+            "report": report, "own": own}
 
 
 def as_script(data: Any) -> str:
@@ -59,15 +70,12 @@ def as_script(data: Any) -> str:
 
 
 def _shown(exhibit: Exhibit, trained: Trained) -> dict[str, Any]:
-    run, model = trained.run, trained.run.model
-    values = {"key": exhibit.name, "name": NAMES.get(exhibit.name) or OTHER_NAMES[exhibit.name],
-              "colour": COLOURS.get(exhibit.name, COLOURS["softmax"]), "steps": list(exhibit.steps),
-              "norm": float(getattr(model.embedding, "norm", 1.0)),
-              "retention": float(getattr(model, "retention", 1.0)),
-              "temperature": float(getattr(model, "temperature", 1.0)),
-              "weights": [{name: packed(array) for name, array in read_weights(run, at_step(trained, step)).items()}
-                          for step in exhibit.steps]}
-    return values | {"run": run_id(run, weights), "spec": to_json(run)}
+    """An exhibit as the page's program reads it."""
+    run = trained.run
+    layers = [read_weights(run, at_step(trained, step)) for step in exhibit.steps]
+    return {"key": exhibit.name, "name": NAMES.get(exhibit.name) or OTHER_NAMES[exhibit.name],
+            "colour": COLOURS.get(exhibit.name, COLOURS["softmax"]), "run": run_id(run, weights), "spec": to_json(run),
+            **described(run, list(exhibit.steps), layers)}
 
 
 def _attacked() -> dict[str, Any]:
@@ -84,8 +92,7 @@ def _mixed() -> dict[str, Any]:
 
 
 def _inputs(test: Any) -> dict[str, Any]:
-    used = test.relevant_patterns + test.irrelevant_patterns + test.outlier_patterns
-    return {"dimension": used, "patterns": test.relevant_patterns, "irrelevant": test.irrelevant_patterns,
+    return {"dimension": used_inputs(test), "patterns": test.relevant_patterns, "irrelevant": test.irrelevant_patterns,
             "patternNorm": float(test.pattern_norm)}
 
 

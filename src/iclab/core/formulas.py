@@ -252,3 +252,32 @@ def _only_a_label(text: str, at: int, nodes: Nodes, end: int) -> bool:
     numbered = _NUMBERED.search(text[max(0, at - 40):at]) is not None
     single = len(nodes) == 1 and nodes[0].kind == "name" and not nodes[0].sub and nodes[0].text in LETTERS
     return numbered and (single or nodes[0].kind == "number")
+
+
+def spelled(text: object) -> str:
+    """A text with its formulas in Unicode on one line, `κ_a′ ≥ β^−2`: for attributes, which hold no elements."""
+    return "".join(piece if isinstance(piece, str) else one_line(piece) for piece in pieces(str(text)))
+
+
+def one_line(nodes: Sequence[Node]) -> str:
+    """A formula in Unicode."""
+    words = "".join(_word(node) for node in nodes)
+    return re.sub(r"(log|exp|cos|min|max|poly|O|Θ|Ω) (?=[({])", r"\1", words)
+
+
+def _word(node: Node) -> str:
+    if node.kind == "operator":
+        sign = SIGNS.get(node.text, node.text)
+        return f"{sign} " if sign == "," else sign if sign == "/" else f" {sign} "
+    if node.kind == "sign":
+        return SIGNS.get(node.text, node.text)
+    if node.kind == "times":
+        return " "
+    if node.kind == "power":
+        exponent = one_line(node.parts[1])
+        return f"{one_line(node.parts[0])}^{exponent if len(exponent) < 3 else f'({exponent})'}"
+    if node.kind == "group":
+        return f"{node.text}{one_line(node.parts[0])}{node.marks}"
+    if node.kind == "function":
+        return f"√({one_line(node.parts[0])})" if node.text == "sqrt" else f"{GREEK.get(node.text, node.text)} "
+    return f"{node.text}{'_' if node.sub else ''}{node.sub}{node.marks}".replace("'", "′")
