@@ -17,7 +17,7 @@ navigation = {
     "Your own": ("your_own_model", "your_own_data", "your_own_attack",
                  "add_a_claim", "add_a_prompt_family", "regression", "log_your_training", "share_a_model"),
     "Work": ("sweeps", "cluster", "look_inside_in_a_notebook", "interventions", "weights_in_pytorch", "store", "speed"),
-    "Understand": ("real_mamba", "verdicts", "claims", "theory", "findings", "notation"),
+    "Understand": ("real_mamba", "dynamics", "verdicts", "claims", "theory", "findings", "notation"),
     "Reference": ("api",),
 }
 
