@@ -139,6 +139,7 @@ def test_a_faulty_sensor_breaks_linear_attention(monkeypatch):
     assert errors["linear"][0] < 0.1
 
 
+@pytest.mark.slow
 def test_a_model_in_equinox_is_trained_and_attacked(monkeypatch):
     pytest.importorskip("equinox", reason="the frameworks extra is not installed")
     errors = load("16", 150, monkeypatch).main()
@@ -160,6 +161,7 @@ def test_models_of_other_libraries_do_what_all_models_must(library, name, model,
     check_model(getattr(load(name, 0, monkeypatch), model)(), folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_mamba_filters_poison_in_regression_where_huber_does_not(monkeypatch):
     errors = load("19", 500, monkeypatch).main()
     assert errors["mamba"]["pulled"] < 0.5
@@ -205,4 +207,6 @@ def test_the_readmes_program_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     assert len(blocks) == 1
     exec(compile(blocks[0].replace("steps=3000", "steps=200"), "README.md", "exec"), {})
-    assert "Mamba" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "mamba: error" in printed
+    assert "information floor" in printed

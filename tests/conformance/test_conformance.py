@@ -45,7 +45,7 @@ SMALLER = {"gpt2": {"layers": 2, "size": 8}, "mamba_block": {"size": 8, "state":
            "mamba2_block": {"size": 8, "state": 4}, "softmax_attention": {"size": 8}}
 """At its full size GPT-2 would compile for half a minute."""
 MODELS = ["chain_attention", "clamped", "gated_attention", "grafted", "patched", "scaled", "softmax_mlp", *SMALLER]
-LIKE_OTHERS = ("gpt2", "grafted", "mamba2_block", "scaled", "softmax_attention")
+LIKE_OTHERS = ("gpt2", "mamba_block", "grafted", "mamba2_block", "scaled", "softmax_attention")
 """Made of parts that the others have."""
 
 

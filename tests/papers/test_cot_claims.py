@@ -153,6 +153,7 @@ def test_examples(lab):
             assert any("share of seeds" in name for name in failing(part(examples.ENTRY, place)(broken))), kind
 
 
+@pytest.mark.slow
 def test_icl(lab, monkeypatch):
     monkeypatch.setattr(icl, "FRACTIONS", (0.1, 0.8))
     monkeypatch.setattr(icl, "EXAMPLES", 32)

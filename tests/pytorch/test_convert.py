@@ -87,7 +87,7 @@ def test_a_run_gives_its_starting_weights():
     assert equal(to_torch(RUNS["gpt2"]).weights(), jax.tree.map(np.asarray, begin(RUNS["gpt2"]).params))
 
 
-@pytest.mark.parametrize("name", ["mamba", "softmax", "gpt2", "chains"])
+@pytest.mark.parametrize("name", ["mamba", "softmax", pytest.param("gpt2", marks=pytest.mark.slow), "chains"])
 def test_a_loop_on_the_same_prompts_gives_the_weights_of_iclabs_training(name, float64):
     run = replace(RUNS[name], training=replace(RUNS[name].training, backend="xla"))
     module, expected = to_torch(run), train(run)

@@ -149,7 +149,7 @@ KINDS = {"gated": gated(), "softmax": softmax, "gpt2": gpt2, "chains": chains}
 
 
 @pytest.mark.parametrize("number", [np.float64, np.float32], ids=("float64", "float32"))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "gpt2")) for kind in KINDS])
 @settings(max_examples=4)
 @given(data=st.data(), seed=st.integers(0, 2**20))
 def test_values_and_gradients_are_those_of_jax(kind, number, data, seed):
