@@ -13,7 +13,6 @@ from iclab.lab.judging import run_entry
 from iclab.papers.catalogue import all_entries
 from readable import complaints
 
-
 NO_RATE = r"hinge|squared|norm|score|needs|needed|iterations"
 """Words of plots that show something else than error rates."""
 
