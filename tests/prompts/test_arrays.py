@@ -32,7 +32,22 @@ def test_classes_can_be_held_out():
     assert set(np.unique(spec.sample(0, 50).numpy().x)) <= set(np.concatenate([INPUTS[8:], INPUTS[:4]]).ravel())
 
 
+def test_rows_can_be_held_out():
+    train, test = from_labelled(INPUTS, LABELS, holdout=0.25, standardize=True, perturb=poison, prompt_length=5)
+    assert (train.class_sizes, test.class_sizes) == ((3, 3, 3), (1, 1, 1))
+    np.testing.assert_allclose([train.rows.mean(0), train.rows.std(0)], [[0, 0], [1, 1]], atol=1e-12)
+    np.testing.assert_allclose(test.poisoned[:, 1], -1.0)
+    plain, held = from_labelled(INPUTS, LABELS, holdout=0.25, prompt_length=5)
+    np.testing.assert_array_equal(np.sort(np.concatenate([plain.rows, held.rows]), axis=0), INPUTS)
+    np.testing.assert_allclose(test.rows, (held.rows - plain.rows.mean(0)) / plain.rows.std(0))
+    same, other = (from_labelled(INPUTS, LABELS, holdout=0.25, holdout_seed=seed)[1].rows for seed in (0, 1))
+    assert (same == from_labelled(INPUTS, LABELS, holdout=0.25)[1].rows).all()
+    assert (same != other).any()
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
+    ({"holdout": 1.0}, "holdout must be between 0 and 1, got 1.0"),
+    ({"holdout": 0.5, "holdout_seed": -1}, "holdout_seed must be a whole number, 0 or more, got -1"),
     ({"classes": ["cat"]}, "at least two different classes"),
     ({"classes": ["cat", "cow"]}, "classes must occur in labels, got 'cow'"),
     ({"perturb": lambda rows: rows[:1]}, "perturb must keep the shape"),
@@ -45,6 +60,11 @@ def test_bad_input_is_named(arguments, message):
     with pytest.raises(SpecError) as error:
         from_labelled(INPUTS, LABELS, **arguments)
     assert message in str(error.value)
+
+
+def test_a_class_of_one_row_cannot_be_held_out():
+    with pytest.raises(SpecError, match="classes must have two rows or more if some are held out, got 'hen'"):
+        from_labelled(INPUTS[:9], LABELS[:9], holdout=0.5)
 
 
 def test_not_a_number_is_refused():

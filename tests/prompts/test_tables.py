@@ -38,6 +38,13 @@ def test_a_file_gives_what_its_array_gives(file):
     same(from_csv(path, label="kind", standardize=True), from_labelled(standard, labels))
 
 
+def test_rows_can_be_held_out(file):
+    inputs, labels = np.array([row[1:] for row in ROWS]), [row[0] for row in ROWS]
+    mine = from_csv(file(), label="kind", holdout=0.5, standardize=True)
+    for one, other in zip(mine, from_labelled(inputs, labels, holdout=0.5, standardize=True), strict=True):
+        same(one, other)
+
+
 def test_labels_may_be_numbers(file):
     prompts = from_csv(file("y,a\n2,0.5\n1,1\n2,2\n"), label="y")
     np.testing.assert_array_equal(prompts.rows[:, 0], [1.0, 0.5, 2.0])

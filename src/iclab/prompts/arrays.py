@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -80,28 +80,59 @@ class ArrayPrompts(Family):
                                                jnp.zeros_like(row)))
 
 
+@overload
+def from_labelled(inputs: Any, labels: Any, *, holdout: None = None, **options: Any) -> ArrayPrompts: ...
+
+
+@overload
+def from_labelled(inputs: Any, labels: Any, *, holdout: float, **options: Any) -> tuple[ArrayPrompts, ArrayPrompts]: ...
+
+
 def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = None,
                   perturb: Callable[[np.ndarray], np.ndarray] | None = None, standardize: bool = False,
-                  names: Sequence[str] | None = None, **fields: Any) -> ArrayPrompts:
-    """Turn a labelled array into prompts.
+                  holdout: float | None = None, holdout_seed: int = 0, names: Sequence[str] | None = None,
+                  **fields: Any) -> ArrayPrompts | tuple[ArrayPrompts, ArrayPrompts]:
+    """Turn a labelled array into prompts, or with `holdout` into a pair: prompts to train on and prompts to test on.
 
     `inputs` is (rows, dimension), `labels` (rows,); `classes` picks and orders the classes (leave some out and use
-    them in a second instance as unseen tasks); `perturb` maps an array of inputs to their poisoned form. `standardize`
-    gives every column mean 0 and standard deviation 1 over all rows, those of other classes too; `perturb` sees the
-    result. `names` are the columns' names, for errors. Other keywords are the fields of `ArrayPrompts`.
+    them in a second instance as unseen tasks); `perturb` maps an array of inputs to their poisoned form. `holdout` is
+    the fraction of each class's rows that only the test prompts show, drawn with `holdout_seed`. `standardize` gives
+    every column mean 0 and standard deviation 1 over all rows that are not held out, those of other classes too;
+    `perturb` sees the result. `names` are the columns' names, for errors. Other keywords are the fields of
+    `ArrayPrompts`.
     """
     inputs, labels = np.asarray(inputs, dtype=np.float64), np.asarray(labels)
     require(inputs.ndim == 2, "inputs", inputs.shape, "have shape (rows, dimension)")
     require(labels.shape == inputs.shape[:1], "labels", labels.shape, f"have shape ({inputs.shape[0]},)")
     require(bool(np.isfinite(inputs).all()), "inputs", "NaN or infinity", "be finite")
-    inputs = _standardized(inputs, names) if standardize else inputs
-    classes = list(np.unique(labels)) if classes is None else list(classes)
+    classes = np.unique(labels).tolist() if classes is None else list(classes)
     require(len(set(classes)) == len(classes) >= 2, "classes", classes, "name at least two different classes")
     parts = [np.flatnonzero(labels == name) for name in classes]
     for name, part in zip(classes, parts, strict=True):
         require(len(part) > 0, "classes", name, "occur in labels")
-    order = np.concatenate(parts)
-    rows = inputs[order]
+        require(holdout is None or len(part) > 1, "classes", name, "have two rows or more if some are held out")
+    held = [] if holdout is None else _drawn(parts, holdout, holdout_seed)
+    if standardize:
+        known = np.delete(inputs, np.concatenate(held), axis=0) if held else inputs
+        inputs = _standardized(inputs, known, names)
+    if not held:
+        return _of_rows(inputs, parts, perturb, fields)
+    kept = [np.setdiff1d(part, gone) for part, gone in zip(parts, held, strict=True)]
+    return _of_rows(inputs, kept, perturb, fields), _of_rows(inputs, held, perturb, fields)
+
+
+def _drawn(parts: list[np.ndarray], fraction: float, seed: int) -> list[np.ndarray]:
+    """The rows of every class that are held out: at least one, and not all."""
+    require(0 < fraction < 1, "holdout", fraction, "be between 0 and 1")
+    require(isinstance(seed, int) and seed >= 0, "holdout_seed", seed, "be a whole number, 0 or more")
+    rng = np.random.default_rng(seed)
+    return [np.sort(rng.permutation(part)[:min(max(round(fraction * len(part)), 1), len(part) - 1)]) for part in parts]
+
+
+def _of_rows(inputs: Float[np.ndarray, "all dimension"], parts: list[np.ndarray],
+             perturb: Callable[[np.ndarray], np.ndarray] | None, fields: dict[str, Any]) -> ArrayPrompts:
+    """Prompts that show these rows of each class."""
+    rows = inputs[np.concatenate(parts)]
     poisoned = rows if perturb is None else np.asarray(perturb(rows.copy()), dtype=np.float64)
     if poisoned.shape != rows.shape:
         raise SpecError(f"perturb must keep the shape {rows.shape}, got {poisoned.shape}")
@@ -115,12 +146,12 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
     return prompts
 
 
-def _standardized(inputs: Float[np.ndarray, "rows dimension"], names: Sequence[str] | None
-                  ) -> Float[np.ndarray, "rows dimension"]:
-    """Every column with mean 0 and standard deviation 1."""
-    spread = inputs.std(axis=0)
-    for column in np.flatnonzero(spread <= 1e-12 * np.abs(inputs).max(axis=0)):
+def _standardized(inputs: Float[np.ndarray, "rows dimension"], known: Float[np.ndarray, "known dimension"],
+                  names: Sequence[str] | None) -> Float[np.ndarray, "rows dimension"]:
+    """The inputs in units in which every column of the known ones has mean 0 and standard deviation 1."""
+    spread = known.std(axis=0)
+    for column in np.flatnonzero(spread <= 1e-12 * np.abs(known).max(axis=0)):
         name = column if names is None else repr(names[int(column)])
-        raise SpecError(f"column {name} must vary to be standardized, got {inputs[0, column]:g} in every row; leave it "
+        raise SpecError(f"column {name} must vary to be standardized, got {known[0, column]:g} in every row; leave it "
                         "out")
-    return (inputs - inputs.mean(axis=0)) / spread
+    return (inputs - known.mean(axis=0)) / spread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import polars as pl
@@ -15,13 +15,21 @@ from iclab.core.files import read_file
 from iclab.prompts.arrays import ArrayPrompts, from_labelled
 
 
+@overload
+def from_csv(path: str | Path, *, label: str, holdout: None = None, **options: Any) -> ArrayPrompts: ...
+
+
+@overload
+def from_csv(path: str | Path, *, label: str, holdout: float, **options: Any) -> tuple[ArrayPrompts, ArrayPrompts]: ...
+
+
 def from_csv(path: str | Path, *, label: str, columns: Sequence[str] | None = None, standardize: bool = False,
-             **options: Any) -> ArrayPrompts:
-    """Turn a CSV file with a header into prompts.
+             holdout: float | None = None, **options: Any) -> ArrayPrompts | tuple[ArrayPrompts, ArrayPrompts]:
+    """Turn a CSV file with a header into prompts, or with `holdout` into a pair: prompts to train on and to test on.
 
     `label` names the column of classes, `columns` those of the inputs, in this order (by default all others).
-    `standardize` and all other keywords are those of `from_labelled`; `perturb` gets the chosen columns. Every value
-    must be there, and those of inputs must be numbers.
+    `standardize`, `holdout` and all other keywords are those of `from_labelled`; `perturb` gets the chosen columns.
+    Every value must be there, and those of inputs must be numbers.
     """
     table = _read(path)
     chosen = [name for name in table.columns if name != label] if columns is None else list(columns)
@@ -35,7 +43,7 @@ def from_csv(path: str | Path, *, label: str, columns: Sequence[str] | None = No
     require(label not in chosen, "columns", label, "not name the column of labels")
     labels = _complete(table[label])
     return from_labelled(np.stack([_numbers(table[name]) for name in chosen], axis=1), np.array(labels.to_list()),
-                         standardize=standardize, names=chosen, **options)
+                         standardize=standardize, holdout=holdout, names=chosen, **options)
 
 
 def _read(path: str | Path) -> pl.DataFrame:
