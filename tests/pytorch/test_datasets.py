@@ -189,3 +189,8 @@ def test_a_predictor_evaluates_a_module_and_leaves_it_as_it_was():
     assert measure_error(predictor(lambda x, y: y.sum(1)), PROMPTS, count=50).error >= 0.0
     with pytest.raises(SpecError, match="module must return a tensor"):
         predictor(lambda x, y: (x, y))(prompts)
+
+
+def test_a_bare_module_is_no_predictor():
+    with pytest.raises(SpecError, match=r"write iclab\.torch\.predictor\(module\), got 'Linear'"):
+        measure_error(torch.nn.Linear(9, 1), PROMPTS, count=10)
