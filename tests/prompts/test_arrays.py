@@ -53,7 +53,7 @@ def test_bad_input_is_named(arguments, message):
 @pytest.mark.parametrize(("name", "advice"), [
     ("perturb", "its rows are made with it: call from_labelled or from_csv again"),
     ("outlier_scale", "perturb makes what poisoned examples look like: call from_labelled or from_csv again"),
-    ("outlier_fractoin", "did you mean outlier_fraction?; it has rows, ")])
+    ("outlier_fractoin", "did you mean outlier_fraction?; it has ")])
 def test_what_is_no_field_is_set_elsewhere(name, advice):
     prompts = from_labelled(INPUTS, LABELS)
     for change in (lambda: replace(prompts, **{name: 1.0}),
