@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from iclab import Run, SpecError, from_labelled, replace
+from iclab.core.parse import with_fields
 
 INPUTS = np.arange(24, dtype=float).reshape(12, 2)
 LABELS = np.repeat(["cat", "dog", "hen"], 4)
@@ -50,9 +51,11 @@ def test_rows_can_be_held_out():
     ({"holdout": 0.5, "holdout_seed": -1}, "holdout_seed must be a whole number, 0 or more, got -1"),
     ({"classes": ["cat"]}, "at least two different classes"),
     ({"classes": ["cat", "cow"]}, "classes must occur in labels, got 'cow'"),
-    ({"perturb": lambda rows: rows[:1]}, "perturb must keep the shape"),
+    ({"perturb": lambda rows: rows[:1]}, "perturb must return as many rows as it gets, of shape (12, 2), got (1, 2)"),
+    ({"perturb": lambda rows: None}, "perturb must return the poisoned rows, got None"),
     ({"outlier_fraction": 2.0}, "outlier_fraction must be in [0, 1), got 2.0"),
-    ({"colour": 2.0}, "field must be one of"),
+    ({"class": 2.0}, "argument must be one of classes, perturb, standardize, holdout, holdout_seed, names, "
+                      "prompt_length, decisive_fraction, outlier_fraction, label_rule, placement, tasks; did you mean classes?, got 'class'"),
     ({"classes": ["cat", "cat"]}, "at least two different classes"),
     ({"perturb": lambda rows: rows * np.nan}, "finite"),
 ])
@@ -65,6 +68,19 @@ def test_bad_input_is_named(arguments, message):
 def test_a_class_of_one_row_cannot_be_held_out():
     with pytest.raises(SpecError, match="classes must have two rows or more if some are held out, got 'hen'"):
         from_labelled(INPUTS[:9], LABELS[:9], holdout=0.5)
+
+
+@pytest.mark.parametrize(("name", "advice"), [
+    ("perturb", "its rows are made with it: call from_labelled or from_csv again"),
+    ("outlier_scale", "perturb makes what poisoned examples look like: call from_labelled or from_csv again"),
+    ("outlier_fractoin", "did you mean outlier_fraction?; it has ")])
+def test_what_is_no_field_is_set_elsewhere(name, advice):
+    prompts = from_labelled(INPUTS, LABELS)
+    for change in (lambda: replace(prompts, **{name: 1.0}),
+                   lambda: with_fields(Run(prompts=prompts), {f"prompts.{name}": 1.0})):
+        with pytest.raises(SpecError) as error:
+            change()
+        assert f"ArrayPrompts has no field {name!r}; {advice}" in str(error.value)
 
 
 def test_not_a_number_is_refused():

@@ -34,6 +34,7 @@ def test_a_file_gives_what_its_array_gives(file):
     same(from_csv(path, label="kind", **options), from_labelled(inputs, labels, **options))
     same(from_csv(str(path), label="kind", columns=["weight"]), from_labelled(inputs[:, 1:], labels))
     same(from_csv(path, label="kind", columns=["weight", "size"]), from_labelled(inputs[:, ::-1], labels))
+    same(from_csv(path, label="kind", drop=["size"]), from_labelled(inputs[:, 1:], labels))
     standard = (inputs - inputs.mean(0)) / inputs.std(0)
     same(from_csv(path, label="kind", standardize=True), from_labelled(standard, labels))
 
@@ -56,7 +57,11 @@ def test_labels_may_be_numbers(file):
     (None, {"columns": ["kind"]}, "columns must not name the column of labels, got 'kind'"),
     (None, {"columns": []}, "columns must name at least one column"),
     (None, {"columns": ["size", "size"]}, "columns must be different"),
-    (None, {"colour": 1}, "field must be one of"),
+    (None, {"colour": 1}, "argument must be one of columns, drop, classes, perturb, standardize, holdout, holdout_seed, prompt_length, "),
+    (None, {"drop": ["wieght"]}, "drop must be in the header of .*did you mean weight.*got 'wieght'"),
+    (None, {"drop": ["size", "weight"]}, "columns must name at least one column"),
+    (None, {"drop": "size"}, "drop must be a list of names, got 'size'"),
+    (None, {"drop": ["size"], "columns": ["weight"]}, "drop must be left out where columns are given"),
     ("kind,size\na,1\nb,\n", {}, "column 'size' must have a value in every row, got none in row 2 of the data"),
     ("kind,size\na,1\n,2\n", {}, "column 'kind' must have a value in every row, got none in row 2 of the data"),
     ("kind,size\na,1\nb,2\nb,many\n", {}, "column 'size' must hold finite numbers, got 'many' in row 3 of the data"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 import jax
@@ -11,13 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from iclab.core.errors import SpecError, require
+from iclab.core.errors import SpecError, did_you_mean, require
 from iclab.core.spec import array, encoded, number, require_count, spec
 from iclab.prompts.attacks import placement_code, rule_code
 from iclab.prompts.prompt import Family, Prompt, Truth
 from iclab.prompts.randomness import Bits, Key, TokenWords, as_key, draw_bits, uniform23
 from iclab.prompts.roles import carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.tasks import Task, tasks_code
+
+ARGUMENTS = ("classes", "perturb", "standardize", "holdout", "holdout_seed")
+"""What `from_labelled` and `from_csv` take besides fields."""
+MADE = ("rows", "poisoned", "dimension", "class_sizes")
+"""The fields that they make."""
 
 
 @spec
@@ -52,6 +57,13 @@ class ArrayPrompts(Family):
     def check(self) -> None:
         require_count(self, "prompt_length", 1)
         check_context(self, self.task_patterns)
+
+    def elsewhere(self, name: str) -> str | None:
+        """The arguments from which the rows were made are not kept."""
+        if name in ("outlier_scale", "outlier_vectors", "outlier_mixtures"):
+            return "perturb makes what poisoned examples look like: call from_labelled or from_csv again, with another"
+        made = name in (*ARGUMENTS, "columns", "drop", "label", "names")
+        return "its rows are made with it: call from_labelled or from_csv again" if made else None
 
     @property
     def task_patterns(self) -> int:
@@ -101,6 +113,7 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
     `perturb` sees the result. `names` are the columns' names, for errors. Other keywords are the fields of
     `ArrayPrompts`.
     """
+    require_arguments(fields, (*ARGUMENTS, "names"))
     inputs, labels = np.asarray(inputs, dtype=np.float64), np.asarray(labels)
     require(inputs.ndim == 2, "inputs", inputs.shape, "have shape (rows, dimension)")
     require(labels.shape == inputs.shape[:1], "labels", labels.shape, f"have shape ({inputs.shape[0]},)")
@@ -133,17 +146,23 @@ def _of_rows(inputs: Float[np.ndarray, "all dimension"], parts: list[np.ndarray]
              perturb: Callable[[np.ndarray], np.ndarray] | None, fields: dict[str, Any]) -> ArrayPrompts:
     """Prompts that show these rows of each class."""
     rows = inputs[np.concatenate(parts)]
-    poisoned = rows if perturb is None else np.asarray(perturb(rows.copy()), dtype=np.float64)
+    poisoned = rows if perturb is None else perturb(rows.copy())
+    require(poisoned is not None, "perturb", poisoned, "return the poisoned rows")
+    poisoned = np.asarray(poisoned, dtype=np.float64)
     if poisoned.shape != rows.shape:
-        raise SpecError(f"perturb must keep the shape {rows.shape}, got {poisoned.shape}")
+        raise SpecError(f"perturb must return as many rows as it gets, of shape {rows.shape}, got {poisoned.shape}")
     require(bool(np.isfinite(poisoned).all()), "perturb", "NaN or infinity", "return finite numbers")
-    known = {f.name for f in dataclasses.fields(ArrayPrompts)}
-    for name in fields:
-        require(name in known, "field", name, f"be one of {', '.join(sorted(known))}")
     prompts = ArrayPrompts(rows=rows, poisoned=poisoned, dimension=rows.shape[1],
                            class_sizes=tuple(len(part) for part in parts), **fields)
     prompts.check()
     return prompts
+
+
+def require_arguments(given: Iterable[str], own: Sequence[str]) -> None:
+    """Refuse keywords that are neither a function's own nor fields that may be given."""
+    known = [*own, *(field.name for field in dataclasses.fields(ArrayPrompts) if field.name not in MADE)]
+    for name in given:
+        require(name in known, "argument", name, f"be one of {', '.join(known)}{did_you_mean(name, known)}")
 
 
 def _standardized(inputs: Float[np.ndarray, "rows dimension"], known: Float[np.ndarray, "known dimension"],
