@@ -55,7 +55,8 @@ def test_rows_can_be_held_out():
     ({"perturb": lambda rows: None}, "perturb must return the poisoned rows, got None"),
     ({"outlier_fraction": 2.0}, "outlier_fraction must be in [0, 1), got 2.0"),
     ({"class": 2.0}, "argument must be one of classes, perturb, standardize, holdout, holdout_seed, names, "
-                      "prompt_length, decisive_fraction, outlier_fraction, label_rule, placement, tasks; did you mean classes?, got 'class'"),
+                      "prompt_length, decisive_fraction, outlier_fraction, label_rule, placement, tasks; "
+                      "did you mean classes?, got 'class'"),
     ({"classes": ["cat", "cat"]}, "at least two different classes"),
     ({"perturb": lambda rows: rows * np.nan}, "finite"),
 ])

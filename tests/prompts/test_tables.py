@@ -57,7 +57,8 @@ def test_labels_may_be_numbers(file):
     (None, {"columns": ["kind"]}, "columns must not name the column of labels, got 'kind'"),
     (None, {"columns": []}, "columns must name at least one column"),
     (None, {"columns": ["size", "size"]}, "columns must be different"),
-    (None, {"colour": 1}, "argument must be one of columns, drop, classes, perturb, standardize, holdout, holdout_seed, prompt_length, "),
+    (None, {"colour": 1}, "argument must be one of columns, drop, classes, perturb, standardize, holdout, "
+     "holdout_seed, prompt_length, "),
     (None, {"drop": ["wieght"]}, "drop must be in the header of .*did you mean weight.*got 'wieght'"),
     (None, {"drop": ["size", "weight"]}, "columns must name at least one column"),
     (None, {"drop": "size"}, "drop must be a list of names, got 'size'"),
