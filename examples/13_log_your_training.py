@@ -51,7 +51,7 @@ def main() -> tuple[Curves, list[Trained], Path | None]:
                 training=Training(steps=STEPS, learning_rate=rate, record_every=max(STEPS // 30, 1)))
             for rate in (0.1, 1.0)]
     models = train_many(runs, probe=gate_norm, callbacks=callbacks)
-    print("pip install 'iclab[tensorboard]' for TensorBoard" if folder is None else f"tensorboard --logdir {folder}")
+    print("pip install '.[tensorboard]' for TensorBoard" if folder is None else f"tensorboard --logdir {folder}")
     return curves, models, folder
 
 
