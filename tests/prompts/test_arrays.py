@@ -28,6 +28,12 @@ def test_examples_are_rows_of_their_class():
     assert len(np.unique(prompts.truth.irrelevant)) == 12
 
 
+def test_its_text_shows_no_rows():
+    assert repr(from_labelled(INPUTS, LABELS)) == (
+        "ArrayPrompts(dimension=2, class_sizes=(4, 4, 4), prompt_length=20, decisive_fraction=1.0, "
+        "outlier_fraction=0.0, label_rule='random', placement='random', tasks='all')")
+
+
 def test_classes_can_be_held_out():
     spec = from_labelled(INPUTS, LABELS, classes=["hen", "cat"])
     assert set(np.unique(spec.sample(0, 50).numpy().x)) <= set(np.concatenate([INPUTS[8:], INPUTS[:4]]).ravel())

@@ -33,7 +33,7 @@ def number(*, default: Any = dataclasses.MISSING) -> Any:
 
 def array(*, default: Any = dataclasses.MISSING) -> Any:
     """A field that holds an array of data, which may vary inside one compiled program."""
-    return dataclasses.field(default=default, metadata={"varies": True})
+    return dataclasses.field(default=default, repr=False, metadata={"varies": True})
 
 
 def rows(*, default: Any = None, varies: bool = True, later: bool = False) -> Any:
