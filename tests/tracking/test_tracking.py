@@ -184,7 +184,7 @@ def test_a_tracker_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys, 
 @pytest.mark.parametrize("name", TRACKERS)
 def test_a_missing_package_is_one_line_that_names_the_extra(monkeypatch, name):
     monkeypatch.setitem(sys.modules, PACKAGES[name], None)
-    with pytest.raises(IclabError, match=rf"needs the package {name}: pip install 'iclab\[{name}\]'"):
+    with pytest.raises(IclabError, match=rf"needs the package {name}: pip install '\.\[{name}\]'"):
         tracker(f"{name}:x")
 
 
