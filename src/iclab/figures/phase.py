@@ -92,8 +92,9 @@ def require_fields(what: str, results: TrialTable, fields: Mapping[str, str | No
         if field not in fixed and any(len(set(values)) > 1 for values in
                                       results.frame.group_by(fixed).agg(field)[field].to_list()):
             roles = " or ".join(role for role in fields if role not in numbers)
+            condition = _condition(field, results.frame[field][0])
             raise SpecError(f"{what} must have every other field fixed, got several values of {field}; choose one, "
-                            f"such as results.where({_condition(field, results.frame[field][0])!r}), or make it {roles}")
+                            f"such as results.where({condition!r}), or make it {roles}")
 
 
 def _condition(field: str, value: Any) -> str:
