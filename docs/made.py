@@ -1,7 +1,11 @@
-"""What pages take from the code when the site is built: claims, notation, laws, public names, and files of examples.
+"""What pages take from the code: tables of claims, notation, laws, public names; and files of examples.
 
-A line `<!-- made: NAME -->` becomes what the function NAME of this module returns, and a line `<!-- file: PATH -->` the
-file at that path, seen from the page. What follows such a comment on its line is for readers of the source.
+    <!-- made: NAME -->      the table NAME of `TABLES`, which stands in the file up to `<!-- end -->`
+    <!-- made: NAME -->      what NAME of `SITE` returns, on the site only
+    <!-- file: PATH -->      the file at that path, seen from the page, on the site only
+
+`python docs/made.py` writes the tables into the pages; a test compares them with what the code says. The site makes
+them again and typesets their formulas.
 """
 
 from __future__ import annotations
@@ -12,14 +16,14 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
-from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
 
 import iclab
 from iclab.commands import COMMANDS
+from iclab.core.errors import IclabError
+from iclab.core.formulas import one_line, pieces
 from iclab.lab.claims import KINDS, short
 from iclab.lab.verify import shipped_reference
 from iclab.notation import NOTATION
@@ -30,11 +34,81 @@ from iclab.report.mathml import typeset
 from iclab.theory import shipped_constants
 from iclab.theory.all import LAWS
 
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
 HERE = Path(__file__).parent
 ROOMS = ("prompts", "models", "training", "tracking", "probes", "hub", "theory", "sweeps", "figures", "lab", "papers",
          "report", "core")
 """In the order of the data."""
-COMMENT = re.compile(r"^<!-- (made|file): (\S+) -->.*$", re.MULTILINE)
+COMMENT = re.compile(r"^<!-- (made|file): (\S+) -->$(?:\n(?:(?!<!-- ).*\n)*<!-- end -->$)?", re.MULTILINE)
+
+
+class Link(NamedTuple):
+    """A cell that leads to an entry: on the site to what it measures, in a file of Markdown to its module."""
+
+    entry: str
+
+
+class Strong(NamedTuple):
+    """A cell in bold."""
+
+    text: str
+
+
+class Table(NamedTuple):
+    """A table for both; a cell is a text with formulas, a number, a link, bold, or a tuple of such, line by line."""
+
+    header: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    stacks: bool = True
+    """On narrow screens the cells of a row stand below each other."""
+    note: str = ""
+
+    def html(self) -> str:
+        """With typeset formulas; as HTML, so that nothing in it is taken for Markdown."""
+        head = Markup("").join(Markup("<th>{}</th>").format(typeset(title)) for title in self.header)
+        body = Markup("").join(Markup("<tr>{}</tr>").format(Markup("").join(
+            Markup('<td data-title="{}">{}</td>').format(title, _html(cell))
+            for title, cell in zip(self.header, row, strict=True))) for row in self.rows)
+        return (f'<div class="table-wrapper docutils container"><table class="docutils{" stacks" * self.stacks}">'
+                f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>\n\n{self.note}\n")
+
+    def markdown(self) -> str:
+        """With formulas on one line."""
+        rows = [self.header, ("---",) * len(self.header), *(map(_markdown, row) for row in self.rows)]
+        lines = [" ".join(f"| {' | '.join(row)} |".split()) for row in rows]
+        return "\n".join(lines) + (f"\n\n{self.note}" if self.note else "")
+
+
+def _html(cell: Any) -> Markup:
+    match cell:
+        case Link(entry):
+            anchor = re.sub(r"[^a-z0-9]+", "-", entry.lower())
+            return Markup('<a href="claims.html#{}"><code>{}</code></a>').format(anchor, entry)
+        case Strong(text):
+            return Markup("<strong>{}</strong>").format(text)
+        case tuple():
+            return Markup("<br>").join(map(_html, cell))
+    return typeset(cell)
+
+
+def _markdown(cell: Any) -> str:
+    match cell:
+        case Link(entry):
+            return f"[`{entry}`](../src/{all_entries()[entry].module.replace('.', '/')}.py)"
+        case Strong(text):
+            return f"**{text}**"
+        case tuple():
+            return "<br>".join(map(_markdown, cell))
+    said = "".join(f"`{piece}`" if isinstance(piece, Markup) else _plain(piece if isinstance(piece, str) else
+                   one_line(piece)) for piece in pieces(str(cell)))
+    return said.replace("|", r"\|")
+
+
+def _plain(text: str) -> str:
+    """The text with nothing in it that Markdown takes for more."""
+    return re.sub(r"([*<\\\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -48,7 +122,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def filled(text: str, navigation: dict[str, tuple[str, ...]]) -> str:
-    """The text of a page with everything in it that is made."""
+    """The text of a page for the site, with everything in it that is made."""
     def put(comment: re.Match[str]) -> str:
         kind, name = comment.groups()
         if kind == "file":
@@ -56,11 +130,26 @@ def filled(text: str, navigation: dict[str, tuple[str, ...]]) -> str:
             return f"```{path.suffix.removeprefix('.')}\n{path.read_text().rstrip()}\n```"
         if name == "navigation":
             return trees(navigation)
-        if name not in MADE:
-            raise ExtensionError(f"made must be one of navigation, {', '.join(MADE)}, got {name!r}")
-        return MADE[name]()
+        return SITE[name]() if name in SITE else _table(name).html()
 
     return COMMENT.sub(put, text)
+
+
+def written(text: str) -> str:
+    """The text of a page for its file, with its tables."""
+    def put(comment: re.Match[str]) -> str:
+        kind, name = comment.groups()
+        if kind == "file" or name == "navigation" or name in SITE:
+            return comment[0]
+        return f"<!-- made: {name} -->\n\n{_table(name).markdown()}\n\n<!-- end -->"
+
+    return COMMENT.sub(put, text)
+
+
+def _table(name: str) -> Table:
+    if name not in TABLES:
+        raise IclabError(f"made must be one of navigation, {', '.join([*SITE, *TABLES])}, got {name!r}")
+    return TABLES[name]()
 
 
 def _as_restructured_text(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
@@ -94,22 +183,22 @@ def claims() -> str:
     return "\n".join(parts)
 
 
-def counts() -> str:
+def counts() -> Table:
     """How many parts of each kind have each verdict, in the reference of this release."""
     numbers = {kind: Counter[str]() for kind in KINDS}
     for claim in shipped_reference("full")["claims"]:
         for part in claim["parts"]:
             numbers[part["kind"]][part["verdict"]] += 1
     words = sorted({verdict for counter in numbers.values() for verdict in counter})
-    return _table(("kind", *words), [(kind, *(counter[word] or "" for word in words))
+    return Table(("kind", *words), [(kind, *(counter[word] or "" for word in words))
                                      for kind, counter in numbers.items()], stacks=False)
 
 
-def verdicts() -> str:
+def verdicts() -> Table:
     """Every part of every claim with its verdict and the check that decides, from the reference of this release."""
-    return _table(("claim and part", "it says", "verdict", "what decides"), [
-        (Markup("{}<br>{}").format(_link(claim["id"]), typeset(f"{part['kind']}: {part['place']}")), part["says"],
-         _bold(part["verdict"]), _deciding(part))
+    return Table(("claim and part", "it says", "verdict", "what decides"), [
+        ((Link(claim["id"]), f"{part['kind']}: {part['place']}"), part["says"], Strong(part["verdict"]),
+         _deciding(part))
         for claim in shipped_reference("full")["claims"] for part in claim["parts"]])
 
 
@@ -124,44 +213,44 @@ def _deciding(part: dict[str, Any]) -> str:
     return f"{check['name']}: {value} [{low}, {high}], must be {check['relation']} {check['threshold']:.3g}"
 
 
-def ours() -> str:
+def ours() -> Table:
     """What we claim beyond the papers, with its verdict and the check that decides."""
-    return _table(("claim", "it says", "verdict", "what decides"), [
-        (_link(claim["id"], "claims.html"), part["says"], _bold(part["verdict"]), _deciding(part))
+    return Table(("claim", "it says", "verdict", "what decides"), [
+        (Link(claim["id"]), part["says"], Strong(part["verdict"]), _deciding(part))
         for claim in shipped_reference("full")["claims"] for part in claim["parts"]
         if part["kind"] == "ours" and not part["tight"]])
 
 
-def commands() -> str:
+def commands() -> Table:
     """Every command with what it does."""
-    return _table(("command", ""), [(f"`iclab {name}`", text) for name, text in COMMANDS.items()])
+    return Table(("command", ""), [(f"`iclab {name}`", text) for name, text in COMMANDS.items()])
 
 
-def readings() -> str:
+def readings() -> Table:
     """Where the papers contradict themselves."""
-    return _table(("paper", "place", "printed", "in iclab", "shown by"),
-                  [(SOURCES[r.paper].key, r.place, r.printed, r.here, _link(r.evidence, "claims.html"))
+    return Table(("paper", "place", "printed", "in iclab", "shown by"),
+                  [(SOURCES[r.paper].key, r.place, r.printed, r.here, Link(r.evidence) if r.evidence else "")
                    for r in READINGS])
 
 
-def notation() -> str:
+def notation() -> Table:
     """The table of symbols."""
-    return _table(("symbol", "field", "meaning", "paper"),
+    return Table(("symbol", "field", "meaning", "paper"),
                   [(s.symbol, ", ".join(f"`{name}`" for name in s.fields), s.meaning, s.paper) for s in NOTATION])
 
 
-def laws() -> str:
+def laws() -> Table:
     """Every law with its constant."""
     known = shipped_constants()
     rows = []
     for law in LAWS:
         found = known.get(law.key)
         told = "not fitted" if found is None else f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})"
-        rows.append((law.quantity, f"c * {law.formula}", told, law.measured_at, _link(law.entry, "claims.html")))
-    return _table(("quantity", "law", "c (single settings)", "reached", "fitted in"), rows)
+        rows.append((law.quantity, f"c * {law.formula}", told, law.measured_at, Link(law.entry) if law.entry else ""))
+    return Table(("quantity", "law", "c (single settings)", "reached", "fitted in"), rows)
 
 
-def speed() -> str:
+def speed() -> Table:
     """What `iclab bench` measured once."""
     recorded = json.loads((HERE.parent / "benchmarks" / "recorded.json").read_text())
     shown = {"eager": "eager PyTorch", "compile": "`torch.compile`", "single": "iclab, one model",
@@ -170,8 +259,16 @@ def speed() -> str:
              *(recorded[f"speedup_vs_{reference}"].get(name, "") for reference in ("eager", "compile")))
             for name, words in shown.items()]
     header = ("", "\u00b5s per model-step", "times faster than eager", "than `torch.compile`")
-    return (_table(header, rows, stacks=False)
-            + f"\n*{recorded['machine']}, median of {recorded['rounds']} rounds.*\n")
+    return Table(header, rows, stacks=False, note=f"*{recorded['machine']}, median of {recorded['rounds']} rounds.*")
+
+
+def index() -> Table:
+    """Every public name in one line."""
+    return Table(("name", ""), [(f"`{name}`", _summary(getattr(iclab, name))) for name in sorted(iclab.__all__)])
+
+
+def _summary(public: Any) -> str:
+    return " ".join((inspect.getdoc(public) or "").split("\n\n")[0].split())
 
 
 def names() -> str:
@@ -190,25 +287,10 @@ def _paragraph(text: str) -> str:
     return f"<p>{typeset(text)}</p>\n"
 
 
-def _bold(text: str) -> Markup:
-    return Markup("<strong>{}</strong>").format(text)
+SITE = {"claims": claims, "names": names}
+TABLES = {"counts": counts, "ours": ours, "commands": commands, "verdicts": verdicts, "readings": readings,
+          "notation": notation, "laws": laws, "speed": speed, "index": index}
 
-
-def _link(entry: str, page: str = "") -> Markup:
-    anchor = re.sub(r"[^a-z0-9]+", "-", entry.lower())
-    return Markup('<a href="{}#{}"><code>{}</code></a>').format(page, anchor, entry) if entry else Markup("")
-
-
-def _table(header: tuple[str, ...], rows: list[tuple[Any, ...]], stacks: bool = True) -> str:
-    """A table whose formulas are typeset; as HTML, so that nothing in it is taken for Markdown. On narrow screens the
-    cells of a row stand below each other if it `stacks`."""
-    head = Markup("").join(Markup("<th>{}</th>").format(typeset(title)) for title in header)
-    body = Markup("").join(Markup("<tr>{}</tr>").format(Markup("").join(
-        Markup('<td data-title="{}">{}</td>').format(title, cell if isinstance(cell, Markup) else typeset(cell))
-        for title, cell in zip(header, row, strict=True))) for row in rows)
-    return (f'<div class="table-wrapper docutils container"><table class="docutils{" stacks" * stacks}">'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>\n")
-
-
-MADE = {"claims": claims, "counts": counts, "ours": ours, "commands": commands, "verdicts": verdicts,
-        "readings": readings, "notation": notation, "laws": laws, "speed": speed, "names": names}
+if __name__ == "__main__":
+    for page in sorted(HERE.glob("*.md")):
+        page.write_text(written(page.read_text()))

@@ -15,8 +15,8 @@ STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
 
 def main() -> dict[float, float]:
     sweep = Sweep(
-        base=Run(prompts=Classification(tasks="cyclic:5"), training=Training(steps=STEPS, learning_rate=1.0)),
-        test={"label_rule": "flip", "outlier_fraction": 0.6, "outlier_scale": 6.0, "tasks": "all"},
+        base=Run(prompts=Classification(), training=Training(steps=STEPS, learning_rate=1.0)),
+        test={"label_rule": "flip", "outlier_fraction": 0.6, "outlier_scale": 6.0},
         grid={"prompts.outlier_fraction": [0.0, 0.3, 0.6], "prompts.outlier_scale": [1.0, 2.0]},
         seeds=2)
     with tempfile.TemporaryDirectory() as folder:  # a permanent folder keeps the runs for the next question

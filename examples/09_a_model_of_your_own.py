@@ -44,11 +44,11 @@ class KernelVote:
 
 
 def main() -> dict[float, float]:
-    prompts = Classification(outlier_fraction=0.6, tasks="cyclic:5")
+    prompts = Classification(outlier_fraction=0.6)
     trained = train(Run(model=KernelVote(), prompts=prompts, training=Training(steps=STEPS, learning_rate=0.1)))
     errors = {}
     for scale in (2.0, 6.0):
-        attack = replace(prompts, label_rule="flip", outlier_scale=scale, tasks="all")
+        attack = replace(prompts, label_rule="flip", outlier_scale=scale)
         errors[scale] = measure_error(trained, attack).error
         print(f"60 % of the labels flipped, outliers of size {scale:g}: error {errors[scale]:.4f}")
     return errors

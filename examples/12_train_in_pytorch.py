@@ -43,7 +43,7 @@ def fit(module: torch.nn.Module, run: Run, optimizer: torch.optim.Optimizer) -> 
 
 def main() -> dict[str, float]:
     torch.manual_seed(0)
-    prompts = Classification(outlier_fraction=0.6, tasks="cyclic:5")
+    prompts = Classification(outlier_fraction=0.6)
     run = Run(prompts=prompts, training=Training(steps=STEPS, learning_rate=1.0))  # the default model: Mamba
     mamba, own = to_torch(run), Reader(prompts.dimension)
     losses = fit(mamba, run, torch.optim.SGD(mamba.parameters(), lr=1.0))

@@ -46,12 +46,12 @@ def main() -> tuple[Curves, list[Trained], Path | None]:
     curves = Curves()
     folder = Path(tempfile.mkdtemp()) if find_spec("tensorboard") else None
     callbacks = [curves] if folder is None else [curves, TensorBoard(folder)]
-    prompts = Classification(outlier_fraction=0.6, tasks="cyclic:5")
+    prompts = Classification(outlier_fraction=0.6)
     runs = [Run(model=GatedAttention(member="mamba"), prompts=prompts,
                 training=Training(steps=STEPS, learning_rate=rate, record_every=max(STEPS // 30, 1)))
             for rate in (0.1, 1.0)]
     models = train_many(runs, probe=gate_norm, callbacks=callbacks)
-    print("pip install 'iclab[tensorboard]' for TensorBoard" if folder is None else f"tensorboard --logdir {folder}")
+    print("pip install '.[tensorboard]' for TensorBoard" if folder is None else f"tensorboard --logdir {folder}")
     return curves, models, folder
 
 

@@ -16,7 +16,7 @@ ROUNDS = 2
 
 def main() -> list[dict[str, float]]:
     """Train, search, add the attack, as often as there are rounds; return the errors after each training."""
-    prompts = Classification(outlier_fraction=0.6, tasks="cyclic:5")
+    prompts = Classification(outlier_fraction=0.6)
     flipped = replace(prompts, outlier_fraction=0.3, outlier_scale=6.0, label_rule="flip")
     tests = {"clean": replace(flipped, outlier_fraction=0.0), "training outliers, flipped": flipped}
     rounds = []

@@ -46,7 +46,7 @@ class FlaxReader:
 
 
 def main() -> dict[float, float]:
-    prompts = Classification(outlier_fraction=0.3, tasks="cyclic:5")
+    prompts = Classification(outlier_fraction=0.3)
     trained = train(Run(model=FlaxReader(), prompts=prompts,
                         training=Training(steps=STEPS, optimizer="adam", learning_rate=3e-3)))
     errors = {share: measure_error(trained, replace(prompts, outlier_fraction=share, label_rule="flip")).error

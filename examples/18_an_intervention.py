@@ -11,8 +11,8 @@ import iclab
 from iclab import GatedAttention, LabelEmbedding, Run, Training, ablate, clamp, graft, intervene, measure_error, train
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
-PROMPTS = iclab.Classification(outlier_fraction=0.6, tasks="cyclic:5")
-ATTACK = iclab.replace(PROMPTS, label_rule="flip", outlier_scale=6.0, tasks="all")
+PROMPTS = iclab.Classification(outlier_fraction=0.6)
+ATTACK = iclab.replace(PROMPTS, label_rule="flip", outlier_scale=6.0)
 
 
 @iclab.spec(part="model")

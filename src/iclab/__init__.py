@@ -108,6 +108,8 @@ _HOME = {
     "iclab.training": ("Callback", "Run", "Trained", "Training", "load_checkpoint", "save_checkpoint", "train",
                        "train_many"),
 }
+_MODULES = ("conformance", "torch")
+"""Modules that are imported when they are first used; torch needs the extra of that name."""
 __all__ = [
     "GPT2",
     "Attack",
@@ -206,8 +208,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `iclab --help` must not wait for JAX."""
-    if name == "torch":  # needs the extra of that name, so it is not among the public names
-        return importlib.import_module("iclab.torch")
+    if name in _MODULES:
+        return importlib.import_module(f"iclab.{name}")
     for module, names in _HOME.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

@@ -3,7 +3,8 @@
     check_model(KernelVote())                       # shapes, gradients, batches, checkpoints, bad values
     check_prompts(Halfspaces())                     # shapes, seeds, independence, bad values
 
-A broken rule raises a `ConformanceError` that names it. The checks compile programs and take a few seconds.
+A broken rule raises a `ConformanceError` that names it; silence means that all are kept. The checks compile programs
+and take some ten seconds.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _obeyed(rule: Callable[[], None]) -> None:
 
 def check_model(model: Model, prompts: Family | None = None, folder: Any = None) -> None:
     """Check a model on prompts (by default the first family it reads); with `folder`, also save and load a
-    checkpoint there."""
+    checkpoint there. It returns nothing: a broken rule raises a `ConformanceError`."""
     prompts = prompts_for(model) if prompts is None else prompts
     labels = prompts.labels
     with jax.enable_x64(True):
@@ -75,7 +76,7 @@ def check_model(model: Model, prompts: Family | None = None, folder: Any = None)
 
 
 def check_prompts(prompts: Family) -> None:
-    """Check a family of prompts."""
+    """Check a family of prompts. It returns nothing: a broken rule raises a `ConformanceError`."""
     length, dimension = prompts.prompt_length, prompts.dimension
     batch = prompts.sample(0, BATCH)
     for name in ("x", "y", "label"):

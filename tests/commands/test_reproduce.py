@@ -136,8 +136,13 @@ def test_a_users_entry_is_run_stored_and_run_again_when_it_changes(tmp_path, ent
     assert "second" in (out / "report.html").read_text()
     assert {file: file.read_bytes() for file in out.rglob("*.safetensors")} == checkpoints  # nothing was trained again
     assert claims_of(out) == first
-    assert "mine.claim" in capsys.readouterr().out
-    assert f"iclab reproduce {entry_file} --scale quick" in (out / "report.html").read_text()
+    told = capsys.readouterr().out
+    assert "mine.claim" in told
+    assert told.endswith(f"report: {out / 'report.html'}\nfigure: {out / 'figures' / 'mine.plot.svg'}\n")
+    page = (out / "report.html").read_text()
+    assert f"iclab reproduce {entry_file} --scale quick" in page
+    assert f"iclab verify {out / 'claims.json'}" in page
+    assert '<details class="entry" open>' in page
     twin = entry_file.with_name("twin.py")
     twin.write_text(SOURCE)
     assert main(["reproduce", str(entry_file), str(twin), "--out", str(out)]) == 2

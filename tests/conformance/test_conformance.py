@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import iclab
 from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, Regression, SoftmaxMLP, replace
 from iclab.conformance import ConformanceError, check_model, check_prompts, check_values
 from iclab.core import registry
@@ -29,6 +30,13 @@ FAMILIES = {
     "regression": Regression(dimension=6, outlier_patterns=1, outlier_fraction=0.3, prompt_length=4, pool=3),
 }
 PROMPTS = {"sign": SMALL, "step": SHORT}
+
+
+def test_it_is_there_without_an_import_of_its_own(monkeypatch):
+    monkeypatch.delattr(iclab, "conformance")
+    assert iclab.conformance.check_model is check_model
+    with pytest.raises(AttributeError, match="module 'iclab' has no attribute 'conformence'"):
+        iclab.conformence  # noqa: B018
 
 
 def example(name, monkeypatch):

@@ -110,7 +110,8 @@ def test_lines_average_the_seeds_that_trained(swept):
 @pytest.mark.parametrize(("options", "message"), [
     ({"x": "model.member", "by": None}, "model.member must be a number to be an axis of a line plot"),
     ({"y": "beauty"}, "y must be measured, one of error"),
-    ({"by": None}, "a line plot must have every other field fixed, got several values of model.member"),
+    ({"by": None}, r"a line plot must have every other field fixed, got several values of model.member; choose one, "
+                   r"such as results.where\('model.member=\w+'\), or make it by or panel$"),
     ({"centre": "mode"}, "centre must be one of mean, median, got 'mode'"),
     ({"log_x": True}, "log_x must be false where prompts.outlier_fraction is not above 0, got True"),
     ({"panel": "model.member"}, "panel must differ from by"),

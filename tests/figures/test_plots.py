@@ -34,6 +34,7 @@ def test_a_curve_without_values_leaves_its_panel_empty():
     plot = curve_figure("empty", "", "", panels, "x", "y", log_x=True, log_y=True)
     assert plot.svg.startswith("<svg")
     assert "never reached,softmax,1.0,nan" in plot.csv
+    assert repr(plot) == "Plot(name='empty', title='', drawing='curves')"
 
 
 ALL_OR_NOTHING = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.9]])

@@ -199,7 +199,7 @@ def test_a_place_that_cannot_be_is_one_line(trained, tmp_path, hub, where, messa
 
 def test_without_the_hubs_library_the_extra_is_named(monkeypatch, trained):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(IclabError, match=r"needs the package huggingface_hub: pip install 'iclab\[hub\]'"):
+    with pytest.raises(IclabError, match=r"needs the package huggingface_hub: pip install '\.\[hub\]'"):
         push(trained, "hf://one/model")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclab import Budget, IclabError, attack_error, measure_error, replace, worst_attack
+from iclab import Budget, IclabError, attack_error, from_labelled, measure_error, replace, worst_attack
 from iclab.papers.mamba.settings import attacked_prompts
 
 TEST = attacked_prompts("flip", 0.3)
@@ -52,3 +52,13 @@ def test_bad_budgets_are_named(trained_mamba):
             budget()
     with pytest.raises(IclabError, match="outlier_fraction must be above 0"):
         worst_attack(trained_mamba[0], replace(TEST, outlier_fraction=0.0), Budget(1.0))
+
+
+def test_only_trained_runs_and_classification_can_be_attacked(trained_mamba):
+    rows = from_labelled(np.eye(8), [0, 1] * 4, outlier_fraction=0.3)
+    for search in (lambda model, prompts: worst_attack(model, prompts, Budget(1.0)),
+                   lambda model, prompts: attack_error(model, prompts, None)):
+        with pytest.raises(IclabError, match=r"prompts must be Classification, whose .*, got 'ArrayPrompts'"):
+            search(trained_mamba[0], rows)
+        with pytest.raises(IclabError, match=r"trained must be a trained run .*, got 'function'"):
+            search(lambda batch: batch.label, TEST)

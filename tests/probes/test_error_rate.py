@@ -28,6 +28,8 @@ def test_known_predictors():
 def test_a_wrong_shape_is_named():
     with pytest.raises(SpecError, match="one score per prompt"):
         measure_error(lambda batch: batch.y, PROMPTS, count=10)
+    with pytest.raises(SpecError, match="predictor must be a function of prompts or a trained run, got 'str'"):
+        measure_error("model", PROMPTS, count=10)
 
 
 def test_the_compiled_path_agrees_with_the_general_one(trained_mamba):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from iclab import Run, SpecError, from_labelled, replace
+from iclab.core.parse import with_fields
 
 INPUTS = np.arange(24, dtype=float).reshape(12, 2)
 LABELS = np.repeat(["cat", "dog", "hen"], 4)
@@ -27,17 +28,41 @@ def test_examples_are_rows_of_their_class():
     assert len(np.unique(prompts.truth.irrelevant)) == 12
 
 
+def test_its_text_shows_no_rows():
+    assert repr(from_labelled(INPUTS, LABELS)) == (
+        "ArrayPrompts(dimension=2, class_sizes=(4, 4, 4), prompt_length=20, decisive_fraction=1.0, "
+        "outlier_fraction=0.0, label_rule='random', placement='random', tasks='all')")
+
+
 def test_classes_can_be_held_out():
     spec = from_labelled(INPUTS, LABELS, classes=["hen", "cat"])
     assert set(np.unique(spec.sample(0, 50).numpy().x)) <= set(np.concatenate([INPUTS[8:], INPUTS[:4]]).ravel())
 
 
+def test_rows_can_be_held_out():
+    train, test = from_labelled(INPUTS, LABELS, holdout=0.25, standardize=True, perturb=poison, prompt_length=5)
+    assert (train.class_sizes, test.class_sizes) == ((3, 3, 3), (1, 1, 1))
+    np.testing.assert_allclose([train.rows.mean(0), train.rows.std(0)], [[0, 0], [1, 1]], atol=1e-12)
+    np.testing.assert_allclose(test.poisoned[:, 1], -1.0)
+    plain, held = from_labelled(INPUTS, LABELS, holdout=0.25, prompt_length=5)
+    np.testing.assert_array_equal(np.sort(np.concatenate([plain.rows, held.rows]), axis=0), INPUTS)
+    np.testing.assert_allclose(test.rows, (held.rows - plain.rows.mean(0)) / plain.rows.std(0))
+    same, other = (from_labelled(INPUTS, LABELS, holdout=0.25, holdout_seed=seed)[1].rows for seed in (0, 1))
+    assert (same == from_labelled(INPUTS, LABELS, holdout=0.25)[1].rows).all()
+    assert (same != other).any()
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
+    ({"holdout": 1.0}, "holdout must be between 0 and 1, got 1.0"),
+    ({"holdout": 0.5, "holdout_seed": -1}, "holdout_seed must be a whole number, 0 or more, got -1"),
     ({"classes": ["cat"]}, "at least two different classes"),
     ({"classes": ["cat", "cow"]}, "classes must occur in labels, got 'cow'"),
-    ({"perturb": lambda rows: rows[:1]}, "perturb must keep the shape"),
+    ({"perturb": lambda rows: rows[:1]}, "perturb must return as many rows as it gets, of shape (12, 2), got (1, 2)"),
+    ({"perturb": lambda rows: None}, "perturb must return the poisoned rows, got None"),
     ({"outlier_fraction": 2.0}, "outlier_fraction must be in [0, 1), got 2.0"),
-    ({"colour": 2.0}, "field must be one of"),
+    ({"class": 2.0}, "argument must be one of classes, perturb, standardize, holdout, holdout_seed, names, "
+                      "prompt_length, decisive_fraction, outlier_fraction, label_rule, placement, tasks; "
+                      "did you mean classes?, got 'class'"),
     ({"classes": ["cat", "cat"]}, "at least two different classes"),
     ({"perturb": lambda rows: rows * np.nan}, "finite"),
 ])
@@ -45,6 +70,24 @@ def test_bad_input_is_named(arguments, message):
     with pytest.raises(SpecError) as error:
         from_labelled(INPUTS, LABELS, **arguments)
     assert message in str(error.value)
+
+
+def test_a_class_of_one_row_cannot_be_held_out():
+    with pytest.raises(SpecError, match="classes must have two rows or more if some are held out, got 'hen'"):
+        from_labelled(INPUTS[:9], LABELS[:9], holdout=0.5)
+
+
+@pytest.mark.parametrize(("name", "advice"), [
+    ("perturb", "its rows are made with it: call from_labelled or from_csv again"),
+    ("outlier_scale", "perturb makes what poisoned examples look like: call from_labelled or from_csv again"),
+    ("outlier_fractoin", "did you mean outlier_fraction?; it has ")])
+def test_what_is_no_field_is_set_elsewhere(name, advice):
+    prompts = from_labelled(INPUTS, LABELS)
+    for change in (lambda: replace(prompts, **{name: 1.0}),
+                   lambda: with_fields(Run(prompts=prompts), {f"prompts.{name}": 1.0})):
+        with pytest.raises(SpecError) as error:
+            change()
+        assert f"ArrayPrompts has no field {name!r}; {advice}" in str(error.value)
 
 
 def test_not_a_number_is_refused():

@@ -34,8 +34,16 @@ def test_a_file_gives_what_its_array_gives(file):
     same(from_csv(path, label="kind", **options), from_labelled(inputs, labels, **options))
     same(from_csv(str(path), label="kind", columns=["weight"]), from_labelled(inputs[:, 1:], labels))
     same(from_csv(path, label="kind", columns=["weight", "size"]), from_labelled(inputs[:, ::-1], labels))
+    same(from_csv(path, label="kind", drop=["size"]), from_labelled(inputs[:, 1:], labels))
     standard = (inputs - inputs.mean(0)) / inputs.std(0)
     same(from_csv(path, label="kind", standardize=True), from_labelled(standard, labels))
+
+
+def test_rows_can_be_held_out(file):
+    inputs, labels = np.array([row[1:] for row in ROWS]), [row[0] for row in ROWS]
+    mine = from_csv(file(), label="kind", holdout=0.5, standardize=True)
+    for one, other in zip(mine, from_labelled(inputs, labels, holdout=0.5, standardize=True), strict=True):
+        same(one, other)
 
 
 def test_labels_may_be_numbers(file):
@@ -49,7 +57,12 @@ def test_labels_may_be_numbers(file):
     (None, {"columns": ["kind"]}, "columns must not name the column of labels, got 'kind'"),
     (None, {"columns": []}, "columns must name at least one column"),
     (None, {"columns": ["size", "size"]}, "columns must be different"),
-    (None, {"colour": 1}, "field must be one of"),
+    (None, {"colour": 1}, "argument must be one of columns, drop, classes, perturb, standardize, holdout, "
+     "holdout_seed, prompt_length, "),
+    (None, {"drop": ["wieght"]}, "drop must be in the header of .*did you mean weight.*got 'wieght'"),
+    (None, {"drop": ["size", "weight"]}, "columns must name at least one column"),
+    (None, {"drop": "size"}, "drop must be a list of names, got 'size'"),
+    (None, {"drop": ["size"], "columns": ["weight"]}, "drop must be left out where columns are given"),
     ("kind,size\na,1\nb,\n", {}, "column 'size' must have a value in every row, got none in row 2 of the data"),
     ("kind,size\na,1\n,2\n", {}, "column 'kind' must have a value in every row, got none in row 2 of the data"),
     ("kind,size\na,1\nb,2\nb,many\n", {}, "column 'size' must hold finite numbers, got 'many' in row 3 of the data"),

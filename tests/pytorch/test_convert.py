@@ -200,6 +200,6 @@ def test_without_pytorch_the_extra_is_named_and_nothing_else_needs_it():
     program = ("import sys; sys.modules['torch'] = None\nimport iclab\n"
                "try:\n    import iclab.torch\nexcept ImportError as error:\n    print(error)\n")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "iclab.torch needs PyTorch: pip install 'iclab[torch]'\n"
+    assert done.stdout == "iclab.torch needs PyTorch: pip install '.[torch]'\n"
     program = "import sys, iclab, iclab.training, iclab.probes\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

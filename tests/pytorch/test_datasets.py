@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import pickle
 from typing import ClassVar
 
 import jax
@@ -22,6 +24,8 @@ from iclab.training.sgd import step_keys
 
 torch = pytest.importorskip("torch", reason="the torch extra is not installed")
 torch.set_num_threads(1)
+
+from torch.utils.data import DataLoader  # noqa: E402
 
 from iclab.torch import PromptDataset, predictor, prompt_loader  # noqa: E402
 from iclab.torch.objectives import OBJECTIVES  # noqa: E402
@@ -78,13 +82,31 @@ def test_workers_keep_the_order_of_the_steps():
     assert same(list(prompt_loader(dataset, workers=2)), list(dataset))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:os.fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_worker_is_refused():
-    loader = prompt_loader(PromptDataset.of(RUN), workers=1, multiprocessing_context="fork")
+@pytest.mark.parametrize("context", [None, "fork"])
+def test_a_forked_worker_is_refused(context):
+    """None: the default of this platform and Python, which may be a fork."""
+    if (context or multiprocessing.get_start_method()) != "fork":
+        pytest.skip("workers are not forked here")
+    dataset = PromptDataset.of(RUN)
+    dataset.batch(0)  # after which a fork would wait for JAX's threads forever
+    loader = DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context=context, timeout=60)
     with pytest.raises(SpecError, match="must be 'spawn', got 'fork'"):
         next(iter(loader))
+
+
+def test_a_dataset_that_was_pickled_draws_the_same_batches():
+    dataset = PromptDataset.of(RUN)
+    assert same(list(pickle.loads(pickle.dumps(dataset))), list(dataset))
+
+
+@pytest.mark.parametrize("name", ["hinge", "logistic", "squared"])
+def test_a_loss_refuses_outputs_that_would_be_broadcast(name):
+    label = torch.tensor([1.0, -1.0, 1.0])
+    with pytest.raises(SpecError, match=r"module must return one score per prompt, got 'shape \(3, 1\)'"):
+        OBJECTIVES[name](torch.zeros(3, 1), label)
+    assert OBJECTIVES[name](torch.zeros(3), label).shape == ()
 
 
 @spec
@@ -167,3 +189,8 @@ def test_a_predictor_evaluates_a_module_and_leaves_it_as_it_was():
     assert measure_error(predictor(lambda x, y: y.sum(1)), PROMPTS, count=50).error >= 0.0
     with pytest.raises(SpecError, match="module must return a tensor"):
         predictor(lambda x, y: (x, y))(prompts)
+
+
+def test_a_bare_module_is_no_predictor():
+    with pytest.raises(SpecError, match=r"write iclab\.torch\.predictor\(module\), got 'Linear'"):
+        measure_error(torch.nn.Linear(9, 1), PROMPTS, count=10)

@@ -140,6 +140,8 @@ def test_ten_lines_open_the_page():
     assert lines["Surprise"].text.startswith("Theorem 1 fails by the widest margin. It says, in our words: What")
     assert "8 s for 5 entries" in lines["Time"].text
     assert "iclab verify claims.json" in lines["Check it"].text
+    named = opening_lines(FINISHED, "quick", "", "my results/claims.json")[-1].text
+    assert "iclab verify 'my results/claims.json'" in named
     assert list(lines)[-3:] == ["Surprise", "Time", "Check it"]
     assert [line.term for line in opening_lines(FINISHED[:1], "tiny", "")] == ["Time", "Check it"]
     assert "verify" not in opening_lines(FINISHED, "tiny", "")[-1].text  # no reference ships for it
@@ -186,6 +188,14 @@ def test_an_entry_is_written_once_and_the_page_grows():
     assert 'id="claims"' not in first
     changed = [dataclasses.replace(FINISHED[0], seconds=99.0), *FINISHED[1:]]
     assert "99.0 s" not in page.render(changed)  # its part was rendered before
+
+
+def test_an_entry_run_alone_is_open_without_the_papers_of_others():
+    alone, among = (Page("quick").render(FINISHED[:1], 54, opened=opened) for opened in (FINISHED[0].entry.id, None))
+    assert alone.count('<details class="entry" open>') == 1
+    assert alone.count('<section class="paper"') == 1
+    assert '<details class="entry">' in among
+    assert among.count('<section class="paper"') == len(SOURCES)
 
 
 def test_a_plot_of_another_program_has_no_thumbnail():

@@ -68,6 +68,26 @@ def test_a_condition_on_a_setting_chooses_trials(results, place):
     assert results.over_seeds(["seed>7"]).is_empty()
 
 
+def test_trials_are_chosen_by_their_settings(results, place):
+    for table in (results, stored_results(place)):
+        part = table.where("prompts.pattern_norm=2", "seed in 0,2")
+        assert type(part) is type(table)
+        assert (norms(part.frame), part.frame["error"].to_list()) == ([2.0, 2.0], [0.001, 0.002])
+        assert part.over_seeds()["of"].to_list() == [2]
+        with pytest.raises(SpecError, match=r"where must choose trials by a setting \(prompts.pattern_norm, seed, .*"
+                                            "got 'error<0.1'; give conditions on outcomes to over_seeds"):
+            table.where("seed=0", "error<0.1")
+        with pytest.raises(IclabError, match="where must leave at least one row, got 'seed=9'"):
+            table.where("seed=9")
+    assert [trial.seed for trial in results.where("seed=3").trials] == [3, 3, 3]
+
+
+def test_tables_print_as_one_line(results, place):
+    for table, name in ((results, "Results"), (stored_results(place), "Stored")):
+        assert repr(table) == (f"{name}(12 trials over prompts.pattern_norm: 11 trained, 1 diverged; "
+                               "measured error)")
+
+
 @pytest.mark.parametrize("where", ["status=trained", "reason!=x", "seconds<2"])
 def test_a_condition_on_the_outcome_of_a_trial_is_refused(results, place, where):
     name = where.partition("=")[0].strip("!").partition("<")[0]

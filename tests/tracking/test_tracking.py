@@ -14,7 +14,7 @@ from iclab import IclabError, MLflow, TensorBoard, Trackio, WandB, load_checkpoi
 from iclab.cli import main
 from iclab.tracking import TRACKERS, tracker
 from iclab.tracking.tensorboard import WRITER
-from iclab.tracking.tracker import settings_of
+from iclab.tracking.tracker import run_names, settings_of
 
 PACKAGES = {"tensorboard": WRITER, "wandb": "wandb", "mlflow": "mlflow", "trackio": "trackio"}
 
@@ -132,12 +132,24 @@ def test_a_trackers_library_reads_what_was_trained(tiny_run, tmp_path, monkeypat
     assert capfd.readouterr().out == ""
 
 
+def test_runs_are_named_by_what_tells_them_apart(tiny_run):
+    faster = replace(tiny_run, training=replace(tiny_run.training, learning_rate=0.5))
+    linear = replace(tiny_run, model=replace(tiny_run.model, member="linear"))
+    odd = replace(faster, prompts=replace(tiny_run.prompts, tasks=((0, 1), (1, 2))), data_seed=7)
+    assert run_names([tiny_run, faster, linear.seeded(3), odd]) == [
+        "gated_attention-mamba-tasks=all-learning_rate=0.1-seed=0",
+        "gated_attention-mamba-tasks=all-learning_rate=0.5-seed=0",
+        "gated_attention-linear-seed=3",
+        "gated_attention-mamba-tasks=_0,_1_,_1,_2_-learning_rate=0.5-seeds=0,7"]
+
+
 def test_a_training_logged_again_has_a_folder_of_its_own(tiny_run, tmp_path):
     pytest.importorskip(WRITER, reason="the tensorboard extra is not installed")
     for seed in (3, 3, 4):
         train(replace(tiny_run, init_seed=seed), callbacks=[TensorBoard(tmp_path / "logs")])
     assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == [
-        "gated_attention-3-0", "gated_attention-3-0-2", "gated_attention-4-0"]
+        f"gated_attention-mamba-batch_size=16-learning_rate=0.1-{seeds}" for seeds in (
+            "seeds=3,0", "seeds=3,0-2", "seeds=4,0")]
     (tmp_path / "file").write_text("")
     with pytest.raises(IclabError, match=r"TensorBoard failed in begin of run 0: (FileExists|NotADirectory)Error"):
         train(tiny_run, callbacks=[TensorBoard(tmp_path / "file")])
@@ -184,7 +196,7 @@ def test_a_tracker_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys, 
 @pytest.mark.parametrize("name", TRACKERS)
 def test_a_missing_package_is_one_line_that_names_the_extra(monkeypatch, name):
     monkeypatch.setitem(sys.modules, PACKAGES[name], None)
-    with pytest.raises(IclabError, match=rf"needs the package {name}: pip install 'iclab\[{name}\]'"):
+    with pytest.raises(IclabError, match=rf"needs the package {name}: pip install '\.\[{name}\]'"):
         tracker(f"{name}:x")
 
 

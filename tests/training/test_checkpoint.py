@@ -8,7 +8,23 @@ import jax
 import numpy as np
 import pytest
 
-from iclab import CheckpointError, IclabError, SpecError, load_checkpoint, replace, save_checkpoint, train, train_many
+from iclab import (
+    CheckpointError,
+    GatedAttention,
+    IclabError,
+    SpecError,
+    Trained,
+    from_labelled,
+    load_checkpoint,
+    push,
+    replace,
+    save_checkpoint,
+    spec,
+    train,
+    train_many,
+)
+from iclab.core import registry
+from iclab.training.sgd import begin
 
 
 def with_steps(run, steps):
@@ -82,6 +98,39 @@ def test_a_users_function_needs_the_run(tiny_run, tmp_path):
     assert load_checkpoint(tmp_path / "m.safetensors", run).run == run
     with pytest.raises(CheckpointError, match="another spec"):
         load_checkpoint(tmp_path / "m.safetensors", run.seeded(5))
+
+
+def test_arguments_in_the_wrong_order_are_named(tiny_run, tmp_path):
+    trained = begun(tiny_run)
+    with pytest.raises(SpecError, match=r"trained must be a trained run, after the path: save_checkpoint\(path, tr"):
+        save_checkpoint(trained, tmp_path / "m.safetensors")
+    with pytest.raises(SpecError, match=r"trained must be a trained run, before the place: push\(trained, where\)"):
+        push(tmp_path, trained)
+
+
+def begun(run):
+    """A run that looks finished, at its starting weights."""
+    state = begin(run)
+    return Trained(run, state.params, state.optimizer, np.array([1]), np.array([0.5]))
+
+
+def test_a_class_of_ones_own_must_be_imported(tiny_run, tmp_path):
+    """The line says how, for a command too; a file of which only the digest is kept needs the run."""
+    @spec(part="model")
+    class Vanishing(GatedAttention):
+        """A model whose module will not be imported."""
+
+    path = tmp_path / "m.safetensors"
+    save_checkpoint(path, begun(replace(tiny_run, model=Vanishing())))
+    assert type(load_checkpoint(path).run.model) is Vanishing
+    registry._KINDS["model"].pop("vanishing")
+    with pytest.raises(CheckpointError, match=r"needs the class 'Vanishing', .*: --import MODULE\)$"):
+        load_checkpoint(path)
+    rows = from_labelled(np.eye(8)[:, :5], [0, 1] * 4)
+    save_checkpoint(path, begun(replace(tiny_run, prompts=rows)))
+    with pytest.raises(CheckpointError, match=r"\(it holds an array, .*\); in Python, pass the run it was"):
+        load_checkpoint(path)
+    assert load_checkpoint(path, replace(tiny_run, prompts=rows)).run.prompts is rows
 
 
 def test_nothing_is_left_where_a_file_cannot_be_written(tiny_run, tmp_path):

@@ -147,6 +147,26 @@ def test_losses_are_their_formulas(name, output, label, expected):
 
 
 @spec
+class ColumnOfOne(GatedAttention):
+    """A model whose answer is a vector of one number."""
+
+    def apply(self, params, columns):
+        answer, shown = super().apply(params, columns)
+        return answer[None], shown
+
+
+def test_an_answer_that_would_be_broadcast_is_not_trained(tiny_run):
+    """In the loss itself: `z F` and `F - z` have values for it, too."""
+    with pytest.raises(SpecError, match=r"^model must return one score per prompt, shape \(\), got 'shape \(1,\)'"):
+        train(replace(tiny_run, model=ColumnOfOne()))
+    own = replace(tiny_run.training, loss=lambda output, label: jnp.maximum(0.0, 1.0 - label * output))
+    with pytest.raises(SpecError, match=r"^training.loss must return one number per prompt, .* got 'shape \(1,\)'"):
+        train(replace(tiny_run, model=ColumnOfOne(), training=own))
+    with pytest.raises(SpecError, match=r"must return an answer like the label, shape \(2,\), got 'shape \(\)'$"):
+        LOSSES["squared"](jnp.zeros(()), jnp.zeros(2))
+
+
+@spec
 class RealSigns(Regression):
     """Real numbers in a family that says that its labels are signs."""
 

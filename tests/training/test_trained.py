@@ -23,6 +23,11 @@ def with_losses(run, losses, every=10):
     return Trained(run, params, None, every * (1 + np.arange(len(losses))), np.array(losses))
 
 
+def test_a_trained_model_prints_as_one_line(tiny_run):
+    assert repr(with_losses(replace(tiny_run, init_seed=3), [1.0, 0.25])) == (
+        "Trained(GatedAttention on Classification, seeds 3 and 0, 20 steps, loss 0.25: trained)")
+
+
 def kill(_):
     """An optimizer whose first step sets every weight to 0, where every gradient is 0."""
     return optax.GradientTransformation(

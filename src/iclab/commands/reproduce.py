@@ -25,6 +25,7 @@ from iclab.report.page import Page, about
 from iclab.report.playground.exhibits import kept
 from iclab.sweeps.store import Store, check_writable
 
+CLAIMS, FIGURES, TABLES = "claims.json", "figures", "tables"
 WRITE_EVERY = 10.0
 """Seconds between rewrites of the page while entries run."""
 
@@ -79,6 +80,8 @@ def main(arguments: list[str]) -> None:
     if results.claims:
         claims_list(results.claims)
     print(f"report: {out / 'report.html'}")
+    for line in results.places():
+        print(line)
     if playground is not None:
         print(f"playground: {playground}")
 
@@ -88,7 +91,7 @@ class ResultFiles:
 
     def __init__(self, out: Path, lab: Lab, formats: Sequence[str] = ()):
         self.out, self.lab, self.formats, self.finished = out, lab, formats, list[Finished]()
-        self._page, self._written = Page(lab.scale, lab.base_seed), time.monotonic()
+        self._page, self._written = Page(lab.scale, lab.base_seed, str(out / CLAIMS)), time.monotonic()
 
     @property
     def claims(self) -> list[Claim]:
@@ -99,11 +102,20 @@ class ResultFiles:
         """Write an entry's files, and from time to time those about all entries."""
         self.finished.append(item)
         for plot in item.outcome.plots:
-            plot.write(self.out / "figures", self.formats)
+            plot.write(self.out / FIGURES, self.formats)
         for table in item.outcome.tables:
-            write_whole(self.out / "tables" / f"{table.name}.csv", table.csv.encode())
+            write_whole(self.out / TABLES / f"{table.name}.csv", table.csv.encode())
         if time.monotonic() - self._written > WRITE_EVERY:
             self.write()
+
+    def places(self) -> list[str]:
+        """Where figures and tables lie: each one's file if only one entry was run, else their folders."""
+        plots = [plot.name for item in self.finished for plot in item.outcome.plots]
+        tables = [table.name for item in self.finished for table in item.outcome.tables]
+        if len(self.finished) == 1:
+            return [*(f"figure: {self.out / FIGURES / f'{name}.svg'}" for name in plots),
+                    *(f"table: {self.out / TABLES / f'{name}.csv'}" for name in tables)]
+        return [f"{folder}: {self.out / folder}" for folder, names in ((FIGURES, plots), (TABLES, tables)) if names]
 
     def write(self) -> None:
         """Write the claims, the fitted constants and the page, including stored outcomes of entries not run now."""
@@ -115,9 +127,10 @@ class ResultFiles:
                   "about": about(), "seconds": {item.entry.id: round(item.seconds, 2) for item in items},
                   "claims": [item.outcome.claim.to_json() for item in items if item.outcome.claim]}
         constants = [constant.to_json() for item in items for constant in item.outcome.constants]
-        write_whole(self.out / "claims.json", to_text(claims).encode())
+        write_whole(self.out / CLAIMS, to_text(claims).encode())
         write_whole(self.out / "constants.json", to_text(constants).encode())
         expected = {entry.id for entry in main_entries()} | {item.entry.id for item in items}
-        page = self._page.render(items, len(expected), playground=(self.out / PAGE).exists())
+        page = self._page.render(items, len(expected), playground=(self.out / PAGE).exists(),
+                                 opened=self.finished[0].entry.id if len(self.finished) == 1 else None)
         write_whole(self.out / "report.html", page.encode())
         self._written = time.monotonic()

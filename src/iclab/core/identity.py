@@ -13,7 +13,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from iclab.core.errors import SpecError
+from iclab.core.errors import SpecError, shown
+
+
+class UnknownClass(SpecError):
+    """A file names the class of a spec, and nothing that is imported defines it."""
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -64,16 +68,18 @@ def to_json(value: Any) -> Any:
 def from_json(data: Any, kinds: Mapping[str, type]) -> Any:
     """The spec that `to_json` described; `kinds` names the classes that are allowed."""
     if isinstance(data, dict):
-        data = dict(data)
-        name = data.pop("kind_of_spec", None)
+        if "sha256" in data:
+            raise SpecError("it holds an array, of which a file keeps the digest only")
+        fields = {field: from_json(item, kinds) for field, item in data.items()}
+        name = fields.pop("kind_of_spec", None)
         if name not in kinds:
-            raise SpecError(f"kind_of_spec must be one of {', '.join(kinds)}, got {name!r}")
+            raise UnknownClass(shown(name))
         cls = kinds[name]
         known = {f.name for f in dataclasses.fields(cls)}
-        for field in data:
+        for field in fields:
             if field not in known:
                 raise SpecError(f"{name} has no field {field!r}; it has {', '.join(sorted(known))}")
-        return cls(**{field: from_json(item, kinds) for field, item in data.items()})
+        return cls(**fields)
     if isinstance(data, list):
         return tuple(from_json(item, kinds) for item in data)
     return data

@@ -18,9 +18,9 @@ import jax
 import numpy as np
 
 from iclab.core import registry
-from iclab.core.errors import IclabError, SpecError, did_you_mean, shown
+from iclab.core.errors import IclabError, SpecError, shown
 from iclab.core.identity import to_json
-from iclab.core.spec import replace
+from iclab.core.spec import no_such_field, replace
 
 KIND = "kind"
 """The last word of a path that chooses a part's class, as in `model.kind`."""
@@ -88,8 +88,7 @@ def hint_of(spec: Any, path: str) -> Any:
     kind: Any = type(spec)
     hints = _hints(kind)
     if name not in hints:
-        raise SpecError(f"{type(spec).__name__} has no field {name!r}{did_you_mean(name, hints)}; it has "
-                        f"{', '.join(hints)}")
+        raise no_such_field(spec, name, hints)
     if not rest:
         return hints[name]
     inner = getattr(spec, name)

@@ -33,7 +33,7 @@ def number(*, default: Any = dataclasses.MISSING) -> Any:
 
 def array(*, default: Any = dataclasses.MISSING) -> Any:
     """A field that holds an array of data, which may vary inside one compiled program."""
-    return dataclasses.field(default=default, metadata={"varies": True})
+    return dataclasses.field(default=default, repr=False, metadata={"varies": True})
 
 
 def rows(*, default: Any = None, varies: bool = True, later: bool = False) -> Any:
@@ -231,9 +231,24 @@ def replace(spec_: T, **changes: Any) -> T:
     known = [f.name for f in dataclasses.fields(spec_)]  # type: ignore[arg-type]
     for name in changes:
         if name not in known:
-            raise SpecError(f"{type(spec_).__name__} has no field {name!r}{did_you_mean(name, known)}; it has "
-                            f"{', '.join(known)}")
+            raise no_such_field(spec_, name, known)
     return dataclasses.replace(spec_, **changes)  # type: ignore[type-var]
+
+
+@typing.runtime_checkable
+class SetElsewhere(typing.Protocol):
+    """A spec that knows where things are set that are no fields of its own."""
+
+    def elsewhere(self, name: str) -> str | None:
+        """What to do in order to set this, if it is known."""
+
+
+def no_such_field(spec_: Any, name: str, known: typing.Iterable[str]) -> SpecError:
+    """The error that names an unknown field, and what may have been meant."""
+    known = list(known)
+    advice = spec_.elsewhere(name) if isinstance(spec_, SetElsewhere) else None
+    return SpecError(f"{type(spec_).__name__} has no field {name!r}" + (
+        f"; {advice}" if advice else f"{did_you_mean(name, known)}; it has {', '.join(known)}"))
 
 
 @cache

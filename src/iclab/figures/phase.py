@@ -91,8 +91,15 @@ def require_fields(what: str, results: TrialTable, fields: Mapping[str, str | No
     for field in results.axes:
         if field not in fixed and any(len(set(values)) > 1 for values in
                                       results.frame.group_by(fixed).agg(field)[field].to_list()):
-            raise SpecError(f"{what} must have every other field fixed, got several values of {field}; "
-                            "filter them or make it the panel")
+            roles = " or ".join(role for role in fields if role not in numbers)
+            condition = _condition(field, results.frame[field][0])
+            raise SpecError(f"{what} must have every other field fixed, got several values of {field}; choose one, "
+                            f"such as results.where({condition!r}), or make it {roles}")
+
+
+def _condition(field: str, value: Any) -> str:
+    """The condition that a field has this value."""
+    return f"{field}={str(value).lower() if value is None or isinstance(value, bool) else value}"
 
 
 def _cells(table: pl.DataFrame, x: str, y: str, colour: str, columns: list[float], rows: list[float]

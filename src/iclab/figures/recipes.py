@@ -37,12 +37,12 @@ class Plot:
 
     name: str
     title: str
-    caption: str
-    svg: str
-    csv: str
+    caption: str = field(repr=False)
+    svg: str = field(repr=False)
+    csv: str = field(repr=False)
     drawing: str = ""
     """A name in `DRAWINGS`; empty for a picture that another program made."""
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What the drawing reads, as JSON values."""
 
     def __post_init__(self) -> None:

@@ -40,7 +40,7 @@ tags:
 
 ## Load it
 
-`pip install iclab`, then
+With iclab installed:
 
 ```python
 {load}

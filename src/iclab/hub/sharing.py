@@ -34,6 +34,8 @@ def push(trained: Trained, where: str | Path, *, errors: Mapping[str, ErrorRate 
     The model card names `errors` that you measured, each by what it was measured on:
     `push(trained, where, errors={"60 % flipped": measure_error(trained, attack)})`.
     """
+    require(isinstance(trained, Trained), "trained", type(trained).__name__,
+            "be a trained run, before the place: push(trained, where)")
     errors = dict(errors or {})
     for name, rate in errors.items():
         require(isinstance(rate, (ErrorRate, int, float)), f"errors[{name!r}]", rate, "be a number or an ErrorRate")

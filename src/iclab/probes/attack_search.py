@@ -108,6 +108,7 @@ def worst_attack(trained: Trained, prompts: Classification, budget: Budget, *, s
 
     `searched` prompts are used to find it, `count` fresh ones to measure it.
     """
+    _require_attackable(trained, prompts)
     require(prompts.outlier_fraction > 0, "outlier_fraction", prompts.outlier_fraction, "be above 0")
     v = prompts.outliers()
     limits = _Limits(*(jnp.asarray(limit, float) for limit in (
@@ -133,10 +134,19 @@ def worst_attack(trained: Trained, prompts: Classification, budget: Budget, *, s
 def attack_error(trained: Trained, prompts: Classification, attack: Attack, *, count: int = 4000, seed: int = 0
                  ) -> float:
     """Error of a trained run under an attack, on fresh prompts with their outlier fraction."""
+    _require_attackable(trained, prompts)
     batch = _unmarked(prompts).sample(fold(as_key(seed), 0, FRESH_STREAM), count).numpy()
     args = (*on_device((trained.run.model, trained.params)), _poisoned(batch, attack.rule, attack.placement, seed + 1),
             jnp.asarray(attack.vector, float))
     return float(_compiled.of(_error, *args)(*args))
+
+
+def _require_attackable(trained: Trained, prompts: Classification) -> None:
+    """Only the weights of a run have the slopes that a search climbs, and only these prompts carry vectors."""
+    require(isinstance(trained, Trained), "trained", type(trained).__name__,
+            "be a trained run (for a module of a model of iclab's: from_torch(module))")
+    require(isinstance(prompts, Classification), "prompts", type(prompts).__name__,
+            "be Classification, whose poisoned examples carry a vector; measure other attacks with measure_error")
 
 
 def _unmarked(prompts: Classification) -> Classification:

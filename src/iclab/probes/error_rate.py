@@ -6,6 +6,7 @@ how an answer errs (`iclab.prompts.labels`); labels and answers that are not of 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -64,8 +65,10 @@ def measure_error(predictor: Predictor, prompts: Family, *, count: int = 10_000,
                   level: float = 0.95) -> ErrorRate:
     """Error of any predictor on `count` fresh prompts, with Wilson's interval (Student's where it is not a rate).
 
-    The predictor sees NumPy arrays, so it may be anything: a trained run, a reference, a PyTorch module, a function.
+    The predictor sees NumPy arrays, so it may be anything: a trained run, a reference, a function, a PyTorch
+    module in `iclab.torch.predictor`.
     """
+    _require_predictor(predictor)
     require_test_size(prompts, count, min(count, TEST_BATCH))
     require(0 <= seed < 2**32, "seed", seed, "be a whole number in [0, 2^32)")
     errors, hinge = np.zeros(count), np.full(count, np.nan)
@@ -86,6 +89,14 @@ def measure_error(predictor: Predictor, prompts: Family, *, count: int = 10_000,
     else:
         mean, low, high = seed_interval(errors, level, within=(0.0, np.inf))
     return ErrorRate(mean, low, high, float(hinge.mean()), count)
+
+
+def _require_predictor(predictor: Any) -> None:
+    """Refuse what is no predictor, above all a module, which reads tensors."""
+    torch = sys.modules.get("torch")  # without it there is no module
+    require(torch is None or not isinstance(predictor, torch.nn.Module), "predictor", type(predictor).__name__,
+            "map prompts to answers; for a PyTorch module write iclab.torch.predictor(module)")
+    require(callable(predictor), "predictor", type(predictor).__name__, "be a function of prompts or a trained run")
 
 
 def batch_keys(seed: int, batches: int) -> Key:

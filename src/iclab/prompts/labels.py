@@ -75,9 +75,10 @@ def require_labels(kind: LabelKind, labels: Any) -> None:
 def require_answers(kind: LabelKind, answers: Sequence[int], labels: Any, of: str = "model") -> None:
     """Refuse answers of such a shape, one per prompt, that do not answer labels of this kind."""
     if kind.name != "class":
-        require(tuple(answers) == np.shape(labels), of, f"shape {tuple(answers)}",
+        wanted = tuple(np.shape(labels))
+        require(tuple(answers) == wanted, of, f"shape {tuple(answers)}",
                 "return one score per prompt" if kind.name == "sign" else
-                f"return an answer like the label for each prompt, shape {np.shape(labels)}")
+                f"return an answer like the label for each prompt, shape {wanted}")
         return
     rule = "return a score for every class and prompt"
     require(len(answers) == 2 and answers[0] == len(labels), of, f"shape {tuple(answers)}", rule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import polars as pl
@@ -12,20 +12,34 @@ from jaxtyping import Float
 
 from iclab.core.errors import IclabError, did_you_mean, require, shown
 from iclab.core.files import read_file
-from iclab.prompts.arrays import ArrayPrompts, from_labelled
+from iclab.prompts.arrays import ARGUMENTS, ArrayPrompts, from_labelled, require_arguments
 
 
-def from_csv(path: str | Path, *, label: str, columns: Sequence[str] | None = None, standardize: bool = False,
-             **options: Any) -> ArrayPrompts:
-    """Turn a CSV file with a header into prompts.
+@overload
+def from_csv(path: str | Path, *, label: str, holdout: None = None, **options: Any) -> ArrayPrompts: ...
 
-    `label` names the column of classes, `columns` those of the inputs, in this order (by default all others).
-    `standardize` and all other keywords are those of `from_labelled`; `perturb` gets the chosen columns. Every value
-    must be there, and those of inputs must be numbers.
+
+@overload
+def from_csv(path: str | Path, *, label: str, holdout: float, **options: Any) -> tuple[ArrayPrompts, ArrayPrompts]: ...
+
+
+def from_csv(path: str | Path, *, label: str, columns: Sequence[str] | None = None, drop: Sequence[str] = (),
+             standardize: bool = False, holdout: float | None = None, **options: Any
+             ) -> ArrayPrompts | tuple[ArrayPrompts, ArrayPrompts]:
+    """Turn a CSV file with a header into prompts, or with `holdout` into a pair: prompts to train on and to test on.
+
+    `label` names the column of classes, `columns` those of the inputs, in this order (by default all others but those
+    in `drop`, such as an id).
+    `standardize`, `holdout` and all other keywords are those of `from_labelled`; `perturb` gets the chosen columns.
+    Every value must be there, and those of inputs must be numbers.
     """
+    require_arguments(options, ("columns", "drop", *ARGUMENTS))
+    for field, value in (("columns", columns), ("drop", drop)):
+        require(not isinstance(value, str), field, value, "be a list of names")
+    require(columns is None or not drop, "drop", drop, "be left out where columns are given")
     table = _read(path)
-    chosen = [name for name in table.columns if name != label] if columns is None else list(columns)
-    for field, names in (("label", [label]), ("columns", chosen)):
+    chosen = [name for name in table.columns if name not in (label, *drop)] if columns is None else list(columns)
+    for field, names in (("label", [label]), ("columns", chosen), ("drop", drop)):
         for name in names:
             require(name in table.columns, field, name,
                     f"be in the header of {str(path)!r} ({', '.join(table.columns)})"
@@ -35,7 +49,7 @@ def from_csv(path: str | Path, *, label: str, columns: Sequence[str] | None = No
     require(label not in chosen, "columns", label, "not name the column of labels")
     labels = _complete(table[label])
     return from_labelled(np.stack([_numbers(table[name]) for name in chosen], axis=1), np.array(labels.to_list()),
-                         standardize=standardize, names=chosen, **options)
+                         standardize=standardize, holdout=holdout, names=chosen, **options)
 
 
 def _read(path: str | Path) -> pl.DataFrame:
@@ -61,7 +75,7 @@ def _numbers(column: pl.Series) -> Float[np.ndarray, " rows"]:
     if numbers is None or not good.all():
         row = _first(~good)
         raise IclabError(f"column {column.name!r} must hold finite numbers, got {shown(column[row])} in row {row + 1} "
-                         "of the data; choose others with columns, or make numbers of it")
+                         "of the data; leave it out with drop, choose others with columns, or make numbers of it")
     return numbers.to_numpy()
 
 

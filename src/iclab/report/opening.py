@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,10 +27,11 @@ class Line(NamedTuple):
     """Whether the section on what was not confirmed lists its parts."""
 
 
-def opening_lines(finished: Sequence[Finished], scale: str, options: str) -> list[Line]:
+def opening_lines(finished: Sequence[Finished], scale: str, options: str, claims_file: str = "claims.json"
+                  ) -> list[Line]:
     """The lines about these entries; without a judged claim only how long they took and how to repeat them."""
     claims = [item.outcome.claim for item in finished if item.outcome.claim]
-    return [*(_found(claims) if claims else ()), *_effort(finished, scale, options)]
+    return [*(_found(claims) if claims else ()), *_effort(finished, scale, options, claims_file)]
 
 
 def _found(claims: Sequence[Claim]) -> list[Line]:
@@ -71,12 +73,12 @@ def _surprise(claims: Sequence[Claim]) -> Line:
                             f"{worst.part.says}{measured} See", entries={worst.claim.id: 1})
 
 
-def _effort(finished: Sequence[Finished], scale: str, options: str) -> list[Line]:
+def _effort(finished: Sequence[Finished], scale: str, options: str, claims_file: str) -> list[Line]:
     slowest = max(finished, key=lambda item: item.seconds)
     took = (f"{duration(sum(item.seconds for item in finished))} for {len(finished)} "
             f"{'entry' if len(finished) == 1 else 'entries'}; the longest, with the models that it trained first, "
             f"took {duration(slowest.seconds)}:")
-    compare = "Compare the numbers with those of this release, `iclab verify claims.json`, or run" if (
+    compare = f"Compare the numbers with those of this release, `iclab verify {shlex.quote(claims_file)}`, or run" if (
         scale in REFERENCES) else "Run"
     again = f"{compare} an entry again, `iclab reproduce {slowest.entry.path or slowest.entry.id} {options}`."
     return [Line("Time", took, entries={slowest.entry.id: 1}), Line("Check it", again)]

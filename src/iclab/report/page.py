@@ -38,10 +38,10 @@ SPEAKERS = {"papers": "the paper says, in our words", "ours": "we asked whether"
 class Page:
     """The page of one run; each entry's part is rendered only once, however often the page is written."""
 
-    def __init__(self, scale: str, base_seed: int = 0):
-        self.scale = scale
+    def __init__(self, scale: str, base_seed: int = 0, claims_file: str = "claims.json"):
+        self.scale, self.claims_file = scale, claims_file
         self.options = f"--scale {scale}" + (f" --seed {base_seed}" if base_seed else "")
-        self._articles: dict[str, Markup] = {}
+        self._articles: dict[tuple[str, bool], Markup] = {}
 
     @cached_property
     def _environment(self) -> jinja2.Environment:
@@ -57,9 +57,11 @@ class Page:
                                 "who_says": lambda item: opening.who_says(item, SOURCES)}
         return environment
 
-    def render(self, finished: Sequence[Finished], entries: int | None = None, playground: bool = False) -> str:
+    def render(self, finished: Sequence[Finished], entries: int | None = None, playground: bool = False,
+               opened: str | None = None) -> str:
         """The whole page as text, with everything from a spec escaped. `entries` is how many there are in all;
-        `playground` says whether `playground.html` lies beside the page."""
+        `playground` says whether `playground.html` lies beside the page. `opened` is the only entry that was run: it
+        is not folded, and papers without entries are left out."""
         judged = [item for item in finished if item.outcome.claim]
         claims = [item.outcome.claim for item in finished if item.outcome.claim]
         others = {item.entry.room: Paper(item.entry.room, item.entry.room, "Not from the five papers.")
@@ -73,25 +75,27 @@ class Page:
         return self._environment.get_template("page.html.jinja").render(
             scale=self.scale, options=self.options, entries=entries, playground=playground, finished=finished,
             judged=judged, claims=claims, totals=totals,
-            opening=opening.opening_lines(finished, self.scale, self.options),
+            opening=opening.opening_lines(finished, self.scale, self.options, self.claims_file),
             first_totals=summary.totals_by_group(claims, first=True),
             columns=summary.columns(totals), groups=summary.GROUPS, meanings=summary.MEANINGS,
-            papers=[(source, items) for source, items in papers if items or source.references],
+            papers=[(source, items) for source, items in papers if items or (source.references and opened is None)],
             changed_rules=sum(bool(part.earlier) for claim in claims for part in claim.parts),
             growth=growth.of_entries(finished), readings=READINGS, sources=SOURCES,
             unconfirmed=[(whose, says, [item for item in unconfirmed if (item.group == "ours") == (whose == "ours")])
                          for whose, says in SPEAKERS.items()],
             ids={item.entry.id for item in finished},
-            article=self._article, about=about(), notation=NOTATION, shipped=shipped_constants(),
+            article=lambda item: self._article(item, item.entry.id == opened),
+            about=about(), notation=NOTATION, shipped=shipped_constants(),
             laws=[(law, fitted, item.entry.id) for law in LAWS for item in finished
                   for fitted in item.outcome.constants if fitted.law == law.key])
 
-    def _article(self, item: Finished) -> Markup:
-        if item.entry.id not in self._articles:
+    def _article(self, item: Finished, is_open: bool) -> Markup:
+        key = (item.entry.id, is_open)
+        if key not in self._articles:
             html = self._environment.get_template("entry.html.jinja").render(
-                item=item, options=self.options, numbers=numbers(item))
-            self._articles[item.entry.id] = Markup(html)
-        return self._articles[item.entry.id]
+                item=item, options=self.options, numbers=numbers(item), is_open=is_open)
+            self._articles[key] = Markup(html)
+        return self._articles[key]
 
 
 def numbers(item: Finished) -> str:

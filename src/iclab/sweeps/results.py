@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -24,6 +24,8 @@ from iclab.sweeps.sweep import Sweep, Trial
 SEEDS = ("init_seed", "data_seed")
 SETTINGS = ("seed", "test_prompts", "sweep", "run")
 """Columns, besides the fields, that are fixed before a trial runs; all others are its outcome."""
+NUMBER = "#"
+"""A column of row numbers, which no condition can name."""
 
 
 def label(value: Any) -> Any:
@@ -80,6 +82,25 @@ class TrialTable:
             raise IclabError("pandas() needs pandas: pip install pandas") from None
         return pandas.DataFrame(self.frame.to_dict(as_series=False))
 
+    def __repr__(self) -> str:
+        states = self.frame["status"].to_list()
+        counts = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
+        over = f" over {', '.join(self.axes)}" if self.axes else ""
+        return f"{type(self).__name__}({len(states)} trials{over}: {counts}; measured {', '.join(self.measures)})"
+
+    def where(self, *conditions: str) -> Self:
+        """The trials that meet all conditions on settings, such as `prompts.outlier_fraction=0.6` or `seed in 0,1`."""
+        settings = [name for name in (*self.axes, *SETTINGS) if name in self.frame.columns]
+        for text in parted(conditions, settings)[1]:
+            raise SpecError(f"where must choose trials by a setting ({', '.join(settings)}), got {text!r}; give "
+                            "conditions on outcomes to over_seeds, which drops no seed for its own")
+        numbered = filtered(self.frame.with_row_index(NUMBER), conditions)
+        return self._of(_require_rows(numbered, conditions, self.frame)[NUMBER].to_list())
+
+    def _of(self, chosen: list[int]) -> Self:
+        """A table of these rows."""
+        raise NotImplementedError
+
     def sound(self) -> pl.DataFrame:
         """The trials whose models can be measured: those that trained or got stuck, every seed of them."""
         return self.frame.filter(pl.col("status").is_in(SOUND))
@@ -115,7 +136,7 @@ class TrialTable:
         return row | {state: states.count(state) for state in STATES}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results(TrialTable):
     """What a sweep measured: one row per trial."""
 
@@ -130,6 +151,9 @@ class Results(TrialTable):
         columns = {path: labels([_at(trial, path) for trial in self.trials]) for path in self.axes}
         points = [{path: column[i] for path, column in columns.items()} for i in range(len(self.trials))]
         object.__setattr__(self, "frame", _frame(points, self.rows))
+
+    def _of(self, chosen: list[int]) -> Self:
+        return type(self)(self.sweep, [self.trials[i] for i in chosen], [self.rows[i] for i in chosen])
 
     @property
     def counts(self) -> dict[str, int]:
@@ -151,7 +175,7 @@ def _at(trial: Trial, path: str) -> Any:
     return trial.point[path] if path in trial.point else trial.fields().get(path)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stored(TrialTable):
     """All measurements in a store; `axes` are the fields in which its rows differ."""
 
@@ -159,6 +183,9 @@ class Stored(TrialTable):
     axes: list[str]
     chosen_by: tuple[str, ...] = ()
     """Conditions on outcomes that selected these trials."""
+
+    def _of(self, chosen: list[int]) -> Self:
+        return dataclasses.replace(self, frame=self.frame[chosen])
 
     def sound(self) -> pl.DataFrame:
         """As in `TrialTable`; refused if trials were selected by outcome, which would bias what is made of them."""

@@ -6,7 +6,7 @@ training reads at that step, whatever the number of workers.
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
@@ -81,6 +81,11 @@ class PromptDataset(IterableDataset[PromptBatch]):
         self.prompts, self.batch_size, self.seed, self.steps = prompts, batch_size, seed, steps
         self.first, self.rank, self.ranks = first, rank, ranks
         self._double = bool(jax.config.values["jax_enable_x64"])
+        self._process = os.getpid()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A process that got the dataset by pickling has a JAX of its own; a fork never comes here."""
+        self.__dict__ |= state | {"_process": os.getpid()}
 
     @classmethod
     def of(cls, run: Run, *, first: int = 0, rank: int = 0, ranks: int = 1) -> Self:
@@ -90,15 +95,15 @@ class PromptDataset(IterableDataset[PromptBatch]):
 
     def batch(self, step: int) -> PromptBatch:
         """The batch of a step."""
+        if os.getpid() != self._process:
+            raise SpecError("multiprocessing_context must be 'spawn', got 'fork', in which JAX would hang; "
+                            "iclab.torch.prompt_loader(dataset, workers) sets it")
         high, low = step_keys(self.seed, step, 1)
         with jax.enable_x64(self._double):
             return as_tensors(self.prompts.sample(Key(high[0], low[0]), self.batch_size))
 
     def __iter__(self) -> Iterator[PromptBatch]:
         worker = get_worker_info()
-        if worker is not None and isinstance(multiprocessing.current_process(), multiprocessing.context.ForkProcess):
-            raise SpecError("multiprocessing_context must be 'spawn', got 'fork', in which JAX would hang; "
-                            "iclab.torch.prompt_loader(dataset, workers) sets it")
         # PyTorch asks its workers in turn: one batch in `num_workers` each keeps the order of the steps.
         number, count = (0, 1) if worker is None else (worker.id, worker.num_workers)
         step = self.first + self.rank + self.ranks * number

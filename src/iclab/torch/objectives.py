@@ -9,22 +9,31 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from iclab.core.errors import require
+from iclab.prompts.labels import SIGN, VECTOR, require_answers
 from iclab.training.run import Training
+
+
+def _require_like(outputs: Tensor, label: Tensor) -> None:
+    """Refuse outputs that PyTorch would broadcast against the labels, such as those of `Linear(k, 1)`."""
+    require_answers(SIGN if label.ndim <= 1 else VECTOR, tuple(outputs.shape), label, "module")
 
 
 def hinge(outputs: Float[Tensor, " batch"], label: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
     """`max(0, 1 - z F)`: li2025mamba, eq. 4; li2024icl, eq. 4."""
+    _require_like(outputs, label)
     # At the corner `maximum` has the mean of both slopes, as in JAX; `relu` has 0.
     return torch.maximum(torch.zeros_like(outputs), 1.0 - label * outputs).mean()
 
 
 def squared(outputs: Float[Tensor, "batch *answer"], label: Float[Tensor, "batch *answer"]) -> Float[Tensor, ""]:
     """`|F - z|^2 / 2`: li2024cot, eq. 3."""
+    _require_like(outputs, label)
     return 0.5 * (outputs - label).square().sum() / len(outputs)
 
 
 def logistic(outputs: Float[Tensor, " batch"], label: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
     """`log(1 + exp(-z F))`, for labels +1 and -1."""
+    _require_like(outputs, label)
     # `softplus` of PyTorch is x itself above 20.
     return torch.logaddexp(torch.zeros_like(outputs), -label * outputs).mean()
 

@@ -39,6 +39,14 @@ class Callback(Protocol):
         what stopped it then: KeyboardInterrupt, an error in training or in a callback, also of another run."""
 
 
+@runtime_checkable
+class HearsOfAllRuns(Protocol):
+    """A callback that wants to know all runs before the first begins."""
+
+    def announced(self, runs: Sequence[Run]) -> None:
+        """The runs that will be trained, by their `index`."""
+
+
 Event = Callable[[Callback], None]
 
 
@@ -51,6 +59,8 @@ class Followers:
             follows = isinstance(callback, Callback) and not isinstance(callback, type)
             require(follows, "callbacks", callback,
                     "be objects with the methods begin, record and end (iclab.Callback)")
+            if isinstance(callback, HearsOfAllRuns):
+                callback.announced(runs)
         self.callbacks, self.runs = list(callbacks), runs
         self._events: SimpleQueue[Event] = SimpleQueue()
         self._open: list[tuple[Callback, int]] = []

@@ -17,7 +17,7 @@ from safetensors.numpy import load, save
 from iclab.core import registry
 from iclab.core.errors import CheckpointError, SpecError, require, shown
 from iclab.core.files import read_file, read_json, write_whole
-from iclab.core.identity import canonical, from_json, to_json
+from iclab.core.identity import UnknownClass, canonical, from_json, to_json
 from iclab.core.parse import hint_of, typed
 from iclab.training.run import Run, Training
 from iclab.training.sgd import Setup, begin
@@ -25,10 +25,13 @@ from iclab.training.size import check_size
 from iclab.training.trained import Trained, named
 
 FORMAT = "iclab-checkpoint-2"
+PASS_THE_RUN = "in Python, pass the run it was trained with: load_checkpoint(path, run) or pull(where, run)"
 
 
 def save_checkpoint(path: str | Path, trained: Trained) -> None:
     """Write a checkpoint; the file appears whole or not at all."""
+    require(isinstance(trained, Trained), "trained", type(trained).__name__,
+            "be a trained run, after the path: save_checkpoint(path, trained)")
     write_whole(Path(path), to_bytes(trained))
 
 
@@ -84,12 +87,14 @@ def _rebuilt(text: str, path: str) -> Run:
         run = from_json(read_json(text), {cls.__name__: cls for cls in classes})
         _check_parts(run)
         matches = json.dumps(to_json(run)) == text
+    except UnknownClass as error:
+        raise CheckpointError(f"checkpoint {path!r} needs the class {error}, which is not known here; import the "
+                              "module that defines it (in a command: --import MODULE)") from None
     except Exception as error:  # the specs' checks may fail in any way on a bad file
-        raise CheckpointError(f"checkpoint {path!r} has a spec this version cannot rebuild ({error}); "
-                              "pass the run it was trained with") from None
+        raise CheckpointError(f"checkpoint {path!r} has a spec this version cannot rebuild ({error}); {PASS_THE_RUN}"
+                              ) from None
     if not matches:
-        raise CheckpointError(f"checkpoint {path!r} was trained with a user's own function; "
-                              "pass the run it was trained with")
+        raise CheckpointError(f"checkpoint {path!r} was trained with a user's own function; {PASS_THE_RUN}")
     return run
 
 

@@ -8,22 +8,34 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from iclab.core.errors import require
+
 Loss = Callable[[Array, Array], Float[Array, ""]]
 """`(output, label) -> loss` of one prompt."""
 
 
+def _require_like(output: Array, label: Array) -> None:
+    """Refuse an output that would be broadcast against its label."""
+    wanted, shape = jnp.shape(label), jnp.shape(output)
+    require(shape == wanted, "model", f"shape {shape}",
+            f"return an answer like the label, shape {wanted}" if wanted else "return one score per prompt, shape ()")
+
+
 def hinge(output: Float[Array, ""], label: Float[Array, ""]) -> Float[Array, ""]:
     """`max(0, 1 - z F)`: li2025mamba, eq. 4; li2024icl, eq. 4."""
+    _require_like(output, label)
     return jnp.maximum(0.0, 1.0 - label * output)
 
 
 def squared(output: Float[Array, "*answer"], label: Float[Array, "*answer"]) -> Float[Array, ""]:
     """`|F - z|^2 / 2`, of a number or of a vector: li2024cot, eq. 3."""
+    _require_like(output, label)
     return 0.5 * jnp.sum((output - label) ** 2)
 
 
 def logistic(output: Float[Array, ""], label: Float[Array, ""]) -> Float[Array, ""]:
     """`log(1 + exp(-z F))`, for labels +1 and -1."""
+    _require_like(output, label)
     return jax.nn.softplus(-label * output)
 
 

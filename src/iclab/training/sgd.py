@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from iclab.core.errors import require
 from iclab.core.spec import lower
 from iclab.models.forward import read, reader
 from iclab.prompts.randomness import Key, fold, jax_key, seed_key
@@ -115,7 +116,9 @@ def batch_loss(setup: Setup, params: Any, columns: Float[Array, "batch tokens wi
     """Mean loss over a batch of prompts."""
     loss = loss_function(setup.training.loss)
     outputs, _ = jax.vmap(lambda columns: read(setup.model, params, columns, setup.prompts.dimension))(columns)
-    return jax.vmap(loss)(outputs, label).mean()
+    losses = jax.vmap(loss)(outputs, label)
+    require(losses.ndim == 1, "training.loss", f"shape {losses.shape[1:]}", "return one number per prompt, of shape ()")
+    return losses.mean()
 
 
 def step_keys(data_seeds: Any, first: int, steps: int) -> Key:

@@ -21,7 +21,7 @@ FLAT = 1e-7
 """Relative difference up to which two losses are the same: what float32 can tell apart."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trained:
     """A finished run."""
 
@@ -90,6 +90,11 @@ class Trained:
         now, then = (np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
                      for params in (self.params, begin(self.run).params))
         return bool(np.abs(now - then).max() <= FLAT * np.abs(then).max())
+
+    def __repr__(self) -> str:
+        model, prompts = (type(part).__name__ for part in (self.run.model, self.run.prompts))
+        return (f"Trained({model} on {prompts}, seeds {self.run.init_seed} and {self.run.data_seed}, "
+                f"{self.steps[-1]} steps, loss {self.loss[-1]:.4g}: {self.status})")
 
     def _repr_html_(self) -> str:
         """In a notebook: what was trained, how it ended, and the loss along the way."""

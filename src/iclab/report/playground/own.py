@@ -23,6 +23,7 @@ from iclab.report.playground.own_prompts import SAME, chain_data, label_data
 from iclab.report.playground.page import about, page_of
 from iclab.report.playground.ported import PORTS, Arrays, described, read_weights
 from iclab.training import Run, Trained
+from iclab.training.naming import differences, fields_of, value_text
 
 LARGEST_PAGE = 32 * 2**20
 """Bytes of weights as text that one page may hold: browsers and notebooks take it without delay."""
@@ -117,7 +118,8 @@ def _check_same(group: Mapping[str, Trained]) -> None:
             ours, theirs = (getattr(one.run.prompts, field_name) for one in (reference, trained))
             if ours != theirs:
                 raise SpecError(f"models must have the same prompts.{field_name} to read one prompt, got "
-                                f"{_text(ours)} for {first!r} and {_text(theirs)} for {name!r}; show them on two pages")
+                                f"{value_text(ours)} for {first!r} and {value_text(theirs)} for {name!r}; "
+                                "show them on two pages")
 
 
 def _check_size(weights: Mapping[str, list[Arrays]]) -> None:
@@ -162,23 +164,8 @@ def _note(run: Run, runs: Sequence[Run]) -> str:
 
 def _differences(run: Run, runs: Sequence[Run], parts: tuple[str, ...] = ("",), skip: Sequence[str] = ()) -> list[str]:
     """The fields of a run that are not the same in all these runs, with its values."""
-    mine, others = _leaves(to_json(run)), [_leaves(to_json(other)) for other in runs]
-    return [f"{name.split('.')[-1]} {_text(value)}" for name, value in mine.items()
-            if name.startswith(parts) and name not in skip and any(other.get(name) != value for other in others)
-            and not name.endswith("kind_of_spec")]
-
-
-def _leaves(spec: Any, prefix: str = "") -> dict[str, Any]:
-    """All fields of a spec in JSON, nested ones by their path."""
-    if not isinstance(spec, dict):
-        return {prefix[:-1]: spec}
-    return {name: leaf for key, value in spec.items() for name, leaf in _leaves(value, f"{prefix}{key}.").items()}
-
-
-def _text(value: Any) -> str:
-    """A value in a few characters."""
-    text = f"{value:g}" if isinstance(value, float) else str(value).partition("#")[0]
-    return text if len(text) <= 24 else f"{text[:21]}..."
+    told = differences(fields_of(run), [fields_of(other) for other in runs], parts, skip)
+    return [f"{name} {value}" for name, value in told]
 
 
 def _colours(runs: Sequence[Run]) -> list[str]:
