@@ -33,6 +33,7 @@ class ArrayPrompts(Family):
     row after the user's perturbation.
     """
 
+    any_size: ClassVar[bool] = True
     rows: Float[np.ndarray, "rows dimension"] = array()
     """The inputs, sorted by class."""
     poisoned: Float[np.ndarray, "rows dimension"] = array()

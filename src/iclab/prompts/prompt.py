@@ -96,6 +96,8 @@ class Family:
     prompt_length: int
     labels: ClassVar[LabelKind] = SIGN
     """What a label is, and how an answer errs."""
+    any_size: ClassVar[bool] = False
+    """Whether inputs are a user's data, which may have any size."""
 
     def prompt_bytes(self) -> int:
         """Bytes of one prompt: its inputs and labels."""

@@ -12,7 +12,6 @@ import numpy as np
 from iclab.core.html import chart, table
 from iclab.core.spec import lower
 from iclab.models import forward
-from iclab.prompts.arrays import ArrayPrompts
 from iclab.training.losses import loss_function
 from iclab.training.run import Run
 from iclab.training.sgd import begin
@@ -77,8 +76,8 @@ class Trained:
     @property
     def _or_scale(self) -> str:
         """What else to try with data of one's own, whose inputs may have any size."""
-        own = isinstance(self.run.prompts, ArrayPrompts)
-        return ", or scale the inputs (standardize=True of from_csv and from_labelled)" if own else ""
+        scale = ", or scale the inputs (standardize=True of from_csv and from_labelled)"
+        return scale if self.run.prompts.any_size else ""
 
     def _loss_of_zero(self) -> float:
         """Loss of an output of 0 where it is the same for all labels, because they are all of length 1; else NaN."""
