@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 LINKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
-SLOW = {"playground", "weights_in_pytorch"}
+SLOW = {"playground", "weights_in_pytorch", "real_mamba"}
 """Pages whose programs take more than three seconds."""
 
 OPTIONAL = {"torch": "torch", "equinox": "frameworks", "flax": "frameworks"}

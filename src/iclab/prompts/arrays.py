@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import jax
 import jax.numpy as jnp
