@@ -48,6 +48,9 @@ def run(page, folder, monkeypatch, shorter=()):
                                   for page in DOCS if programs(page) and page.stem != "tutorial"])
 def test_the_programs_of_a_page_run(page, tmp_path, monkeypatch):
     module = run(page, tmp_path, monkeypatch)
+    if page.stem == "real_mamba":
+        assert module.measure_error(module.trained.predict, module.attack, count=1000).error < 0.1
+        assert module.weights.share < 0.6
     if page.stem == "weights_in_pytorch":
         assert module.measure_error(module.trained, module.attack, count=500).error < 0.2
 

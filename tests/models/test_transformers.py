@@ -163,7 +163,7 @@ def test_it_is_the_block_of_the_reference(float64, model):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(model=mamba_blocks | mamba2_blocks | attentions, tokens=st.integers(1, 12))
 def test_every_size_is_that_of_the_reference(model, tokens):
     torch = pytest.importorskip("torch", reason=MISSING)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest
@@ -63,13 +60,3 @@ def test_an_untrained_block_neither_answers_nor_filters(fresh):
     assert set(failing(fresh)) >= {"errors", "label weights", "steps"}
     other = {"attention": fresh, "linear": sound()}
     assert [verdicts(part.checks(other)) for part in real.ENTRY.parts[-3:]] == [["fails"]] * 3
-
-
-@pytest.mark.slow
-def test_the_page_on_the_real_blocks_runs(capsys):
-    page, names = Path(__file__).parents[2] / "docs" / "real_mamba.md", {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        exec(compile(block, page.name, "exec"), names)
-    assert "mean step" in capsys.readouterr().out
-    assert names["measure_error"](names["trained"].predict, names["attack"], count=1000).error < 0.1
-    assert names["weights"].share < 0.6

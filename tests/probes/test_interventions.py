@@ -119,6 +119,7 @@ def test_chains_are_decoded_with_an_intervention():
         chain_errors([intervene(trained, ablate("attention", where="same"))], [test], (4,), count=100)
 
 
+@pytest.mark.slow
 def test_runs_with_other_values_share_a_program():
     runs = [Run(model=clamp("gates", value, where="poisoned")(GatedAttention()), prompts=SMALL,
                 training=Training(steps=2, batch_size=4, record_every=2)) for value in (0.0, 0.5)]

@@ -123,6 +123,7 @@ class Thirds(Family):
         return Prompt(x, jax.nn.one_hot(number, 3).at[-1].set(0.0), number[-1])
 
 
+@pytest.mark.slow
 def test_classes_and_chains_have_pytorchs_types():
     batch = PromptDataset(Thirds(), 4).batch(0)
     assert (batch.label.dtype, batch.x.dtype, batch.step) == (torch.int64, torch.float32, None)
