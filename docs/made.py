@@ -101,9 +101,9 @@ def _markdown(cell: Any) -> str:
             return f"**{text}**"
         case tuple():
             return "<br>".join(map(_markdown, cell))
-    said = "".join(f"`{piece}`" if isinstance(piece, Markup) else _plain(piece if isinstance(piece, str) else
-                   one_line(piece)) for piece in pieces(str(cell)))
-    return said.replace("|", r"\|")
+    words = "".join(f"`{piece}`" if isinstance(piece, Markup) else _plain(piece if isinstance(piece, str) else
+                    one_line(piece)) for piece in pieces(str(cell)))
+    return words.replace("|", r"\|")
 
 
 def _plain(text: str) -> str:
@@ -157,7 +157,7 @@ def _as_restructured_text(app: Sphinx, what: str, name: str, thing: Any, options
     blocks = re.split(r"\n(?:[ ]*\n)+", "\n".join(lines))
     for i, block in enumerate(blocks):
         if not block.startswith("    "):
-            blocks[i] = re.sub(r"(`[^`]*`)|([*|\\]|_\b(?!\w))", lambda found: found[1] or f"\\{found[2]}", block)
+            blocks[i] = re.sub(r"(`[^`]*`)|([*|\\]|_\b(?!\w))", lambda match: match[1] or f"\\{match[2]}", block)
         elif i and not blocks[i - 1].startswith("    "):
             blocks[i] = f"::\n\n{block}"
     lines[:] = "\n\n".join(blocks).split("\n")
@@ -241,12 +241,12 @@ def notation() -> Table:
 
 def laws() -> Table:
     """Every law with its constant."""
-    known = shipped_constants()
+    fitted = shipped_constants()
     rows = []
     for law in LAWS:
-        found = known.get(law.key)
-        told = "not fitted" if found is None else f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})"
-        rows.append((law.quantity, f"c * {law.formula}", told, law.measured_at, Link(law.entry) if law.entry else ""))
+        c = fitted.get(law.key)
+        range_ = "not fitted" if c is None else f"{c.value:.3g} ({c.low:.3g} to {c.high:.3g})"
+        rows.append((law.quantity, f"c * {law.formula}", range_, law.measured_at, Link(law.entry) if law.entry else ""))
     return Table(("quantity", "law", "c (single settings)", "reached", "fitted in"), rows)
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-from every_entry import verdicts
+import dataclasses
 
+import numpy as np
+import pytest
+from every_entry import verdicts
+from untrained import UntrainedLab
+
+from iclab.lab.entries import Size
+from iclab.lab.judging import run_entry
 from iclab.papers.beyond import regression_outliers, regression_pool, regression_step
+from iclab.sweeps.store import Store
 
 NOISE = np.random.default_rng(0).normal(size=(6, 1))
 
@@ -41,3 +48,12 @@ def test_a_gate_that_filters_holds_and_one_that_is_open_fails():
     rules = (regression_outliers.floor, regression_outliers.unseen, regression_outliers.between_estimators)
     assert [set(verdicts(rule(outlier_errors(0.31, 1.3)))) for rule in rules] == [{"holds"}] * 3
     assert ["fails" in verdicts(rule(outlier_errors(1.3, 1.3))) for rule in rules] == [True] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [regression_step.ENTRY, regression_pool.ENTRY, regression_outliers.ENTRY],
+                         ids=lambda entry: entry.id)
+def test_no_rule_holds_on_untrained_models(entry, tmp_path):
+    few = dataclasses.replace(entry, sizes={"tiny": Size(seeds=4, steps=16, prompts=1_000, batch=8)})
+    outcome = run_entry(few, UntrainedLab(Store(tmp_path), "tiny"))
+    assert [part.place for part in outcome.claim.parts if part.verdict == "holds"] == []

@@ -7,16 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 from every_entry import verdicts
+from untrained import UntrainedLab
 
-from iclab.core.spec import replace
 from iclab.lab.claims import judged, worst_verdict
 from iclab.lab.entries import Size
 from iclab.lab.judging import run_entry
-from iclab.lab.laboratory import Lab
 from iclab.papers.scaling import batch, irrelevant, length, patterns, softmax, start, width
 from iclab.papers.scaling.limits import HEADER, Along, Limit, fit, tabulated
 from iclab.sweeps.store import Store
-from iclab.training.sgd import begin
 
 SEEDS, X = 8, (6.0, 9.0, 13.0, 20.0, 40.0)
 NOISE = 1 + 0.01 * np.random.default_rng(0).standard_normal((SEEDS, len(X)))
@@ -29,18 +27,6 @@ FEW = {
     "scaling.length": Size(seeds=4, steps=60, prompts=500, mamba_steps=10, chain_steps=10, lengths=(10, 14, 20, 28),
                            chain_lengths=(4, 8, 12, 16)),
 }
-
-
-class UntrainedLab(Lab):
-    """A laboratory that trains nothing: every model has its starting weights, and the losses of a first step."""
-
-    def at(self, entry):
-        return UntrainedLab(self.store, self.scale, self.base_seed, self.progress, entry)
-
-    def train(self, runs, probe=None):
-        brief = [replace(run, training=replace(run.training, steps=1, record_every=1)) for run in runs]
-        return [dataclasses.replace(trained, run=run, params=begin(run).params)
-                for run, trained in zip(runs, super().train(brief, probe), strict=True)]
 
 
 def along(law, what="error"):

@@ -359,14 +359,14 @@ def sites_of(model: Any, dimension: int, tokens: int) -> list[Site]:
     """The sites of a forward pass for a prompt of this size, as they follow each other."""
     model = lower(bare(model))
 
-    def places() -> Any:
+    def visit() -> Any:
         params = model.init(jax.random.key(0), dimension)
         recorded = recording(model, params, jnp.zeros((tokens, model.embedding.width(dimension))))[1]
-        found.extend(place for place, _ in recorded.values())
+        places.extend(place for place, _ in recorded.values())
 
-    found: list[Site] = []
-    jax.eval_shape(places)
-    return found
+    places: list[Site] = []
+    jax.eval_shape(visit)
+    return places
 
 
 @lru_cache(maxsize=256)

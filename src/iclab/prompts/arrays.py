@@ -131,8 +131,8 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
         inputs = _standardized(inputs, known, names)
     if not held:
         return _of_rows(inputs, parts, perturb, fields)
-    kept = [np.setdiff1d(part, gone) for part, gone in zip(parts, held, strict=True)]
-    return _of_rows(inputs, kept, perturb, fields), _of_rows(inputs, held, perturb, fields)
+    others = [np.setdiff1d(part, gone) for part, gone in zip(parts, held, strict=True)]
+    return _of_rows(inputs, others, perturb, fields), _of_rows(inputs, held, perturb, fields)
 
 
 def _drawn(parts: list[np.ndarray], fraction: float, seed: int) -> list[np.ndarray]:

@@ -117,9 +117,9 @@ def compare(lab: Lab, name: str, axes: Mapping[str, Sequence[float]], seeds: Seq
     runs = {(axis, value): [run_at(axis, value).seeded(seed) for seed in (seeds if own_start else [0])]
             for axis, values in axes.items() for value in values}
     unique = list(dict.fromkeys(run for of in runs.values() for run in of))
-    found = dict(zip(unique, lab.remember(times, unique, own_start, lab.size.population // (1 + own_start)),
-                     strict=True))
-    predicted = {axis: np.array([[found[run] for run in runs[axis, value]] for value in values], float).T
+    time_of = dict(zip(unique, lab.remember(times, unique, own_start, lab.size.population // (1 + own_start)),
+                       strict=True))
+    predicted = {axis: np.array([[time_of[run] for run in runs[axis, value]] for value in values], float).T
                  for axis, values in axes.items()}
     return Compared(axes, trained, predicted)
 

@@ -84,8 +84,8 @@ def followed(runs: Sequence[Run], seeds: Sequence[int], prompts: int) -> list[An
         of = population_dynamics(item[0], order=in_lemmas, prompts=prompts, seed=item[1])
         return of.steps, of.order, iterations_to(of, TARGET)
 
-    found = dict(each(job, [(run, seed) for run in runs for seed in seeds]))
-    rows = [[found[i * len(seeds) + k] for k in range(len(seeds))] for i in range(len(runs))]
+    by_job = dict(each(job, [(run, seed) for run in runs for seed in seeds]))
+    rows = [[by_job[i * len(seeds) + k] for k in range(len(seeds))] for i in range(len(runs))]
     return [(row[0][0], {name: np.stack([order[name] for _, order, _ in row]) for name in row[0][1]},
              np.array([T for *_, T in row])) for row in rows]
 
@@ -97,8 +97,8 @@ def measure_growth(lab: Lab) -> dict[tuple[str, float], Grown]:
         points = [(axis, float(value)) for axis, values in size.lemma_axes.items() for value in values
                   if late == (axis == "M1")]
         runs = [lemma_run(*point, int(size.steps_per_pattern * point[1]) if late else UP_TO_T[-1]) for point in points]
-        found = lab.remember(followed, runs, lab.seeds(size.samplings), prompts)
-        for point, (steps, order, T) in zip(points, found, strict=True):
+        histories = lab.remember(followed, runs, lab.seeds(size.samplings), prompts)
+        for point, (steps, order, T) in zip(points, histories, strict=True):
             grown[point] = Grown(np.asarray(steps), {
                 name: np.asarray(values) - (delta if name in ("diagonal", "irrelevant") else 0.0)
                 for name, values in order.items()}, np.asarray(T))

@@ -133,10 +133,10 @@ def measure(models: Sequence[Trained], prompts: int) -> Float[np.ndarray, "seeds
     return averages(looked_at, models, TESTS, prompts, [trained.run.init_seed for trained in models])
 
 
-def inside(found: Float[np.ndarray, "seeds tests 9 examples"], prompts: int) -> Inside:
+def inside(looks: Float[np.ndarray, "seeds tests 9 examples"], prompts: int) -> Inside:
     """The same, in words."""
-    means = found[:, :, 4:, 0]
-    return Inside(means[..., 0], weights_of(found[:, :, :4]), means[..., 1:3], means[..., 3:], prompts)
+    means = looks[:, :, 4:, 0]
+    return Inside(means[..., 0], weights_of(looks[:, :, :4]), means[..., 1:3], means[..., 3:], prompts)
 
 
 def a_run(name: str, steps: int) -> Run:

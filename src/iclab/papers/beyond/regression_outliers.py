@@ -7,7 +7,7 @@ ones makes one layer such a step) and the linear Transformer's at least 1.5 time
 the variance of the labels, the error of the answer 0, and the linear Transformer does not; ridge, which sees every
 example, errs more than Mamba, and ridge on the clean examples less. Softmax attention is shown, not judged.
 The settings were chosen, and the rules written, after a look at one seed of each model, of base seed 0.
-Cost: 3 models, 0.2 million training prompts a run.
+Cost: 24 trainings of 192,000 prompts, about half a minute.
 """
 
 from __future__ import annotations

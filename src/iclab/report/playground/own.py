@@ -164,15 +164,15 @@ def _note(run: Run, runs: Sequence[Run]) -> str:
 
 def _differences(run: Run, runs: Sequence[Run], parts: tuple[str, ...] = ("",), skip: Sequence[str] = ()) -> list[str]:
     """The fields of a run that are not the same in all these runs, with its values."""
-    told = differences(fields_of(run), [fields_of(other) for other in runs], parts, skip)
-    return [f"{name} {value}" for name, value in told]
+    changed = differences(fields_of(run), [fields_of(other) for other in runs], parts, skip)
+    return [f"{name} {value}" for name, value in changed]
 
 
 def _colours(runs: Sequence[Run]) -> list[str]:
     """A colour per model: its member's, and for the next ones of a member others."""
-    found: list[str] = []
+    colours: list[str] = []
     for run in runs:
         usual = COLOURS[getattr(run.model, "member", "softmax")]
-        free = [colour for colour in (usual, *SPARE, *COLOURS.values()) if colour not in found]
-        found.append(free[0] if free else usual)
-    return found
+        free = [colour for colour in (usual, *SPARE, *COLOURS.values()) if colour not in colours]
+        colours.append(free[0] if free else usual)
+    return colours
