@@ -65,13 +65,18 @@ def test_time_left_is_what_is_left_at_the_pace_so_far(item, monkeypatch):
     assert shown.left(shown.began + 10.0) == pytest.approx(10.0 * (10.0 + 1.0) / 20.0)
 
 
-def test_the_last_screen(capsys):
+def test_the_last_screen(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     claims_list([a_claim("mamba.one"), a_claim("mine.[/b]")])
     printed = capsys.readouterr().out
     for pattern in ("✓ holds +theorem 2\n", "✗ fails +figure 5\n", r"\? inconclusive +ours: beyond\n",
                     "○ outside +theorem 3\n", "◇ not tight +its bound\n", r"^mine\.\[/b\]  Errors are small\.$",
-                    "must be <= 0.01", "◆ tight"):
+                    "must be <= 0.01"):
         assert re.search(pattern, printed, re.MULTILINE), pattern
+    header = next(line for line in printed.splitlines() if line.split()[:1] == ["parts"])
+    assert re.split(" {2,}", header.strip()) == ["parts", "holds", "fails", "inconclusive", "outside", "tight",
+                                                 "not tight"]
+    assert max(len(line.rstrip()) for line in printed.splitlines()) <= 80
     totals = {line.split()[0]: line.split()[1:] for line in printed.splitlines()[-9:] if line.strip()}
     assert totals["theorems"] == ["2", "-", "-", "2", "-", "-"]
     assert totals["ours"] == ["-", "-", "2", "-", "-", "-"]

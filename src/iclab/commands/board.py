@@ -155,9 +155,10 @@ def _totals(claims: Sequence[Claim]) -> Table:
     """How many parts of each kind have which verdict."""
     totals = totals_by_group(claims)
     verdicts = columns(totals)
-    table = Table("parts", box=SIMPLE_HEAD)
-    for verdict in verdicts:
-        table.add_column(Text(f"{SYMBOLS[verdict]} {verdict}", COLOURS[verdict]), justify="right")
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("parts", no_wrap=True)
+    for verdict in verdicts:  # on two lines: all of them, whole, take 74 of 80 columns
+        table.add_column(Text(f"{SYMBOLS[verdict]}\n{verdict}", COLOURS[verdict]), justify="right", no_wrap=True)
     for group, counts in totals.items():
         table.add_row(GROUPS[group], *(str(counts[verdict] or "-") for verdict in verdicts))
     return table
