@@ -25,7 +25,7 @@ from iclab.commands import COMMANDS
 from iclab.core.errors import IclabError
 from iclab.core.formulas import one_line, pieces
 from iclab.lab.claims import KINDS, short
-from iclab.lab.verify import shipped_reference
+from iclab.lab.verify import shipped_beyond, shipped_reference
 from iclab.notation import NOTATION
 from iclab.papers.catalogue import all_entries
 from iclab.papers.readings import READINGS
@@ -196,10 +196,19 @@ def counts() -> Table:
 
 def verdicts() -> Table:
     """Every part of every claim with its verdict and the check that decides, from the reference of this release."""
+    return _judged(shipped_reference("full"))
+
+
+def beyond() -> Table:
+    """The same for the entries that run only when they are named."""
+    return _judged(shipped_beyond())
+
+
+def _judged(reference: dict[str, Any]) -> Table:
     return Table(("claim and part", "it says", "verdict", "what decides"), [
         ((Link(claim["id"]), f"{part['kind']}: {part['place']}"), part["says"], Strong(part["verdict"]),
          _deciding(part))
-        for claim in shipped_reference("full")["claims"] for part in claim["parts"]])
+        for claim in reference["claims"] for part in claim["parts"]])
 
 
 def _deciding(part: dict[str, Any]) -> str:
@@ -288,7 +297,7 @@ def _paragraph(text: str) -> str:
 
 
 SITE = {"claims": claims, "names": names}
-TABLES = {"counts": counts, "ours": ours, "commands": commands, "verdicts": verdicts, "readings": readings,
+TABLES = {"counts": counts, "ours": ours, "commands": commands, "verdicts": verdicts, "beyond": beyond, "readings": readings,
           "notation": notation, "laws": laws, "speed": speed, "index": index}
 
 if __name__ == "__main__":

@@ -25,13 +25,14 @@ settings.register_profile("iclab", deadline=None, max_examples=5)
 settings.load_profile("iclab")
 
 
-COMPILED_CHEAPLY = {"conformance", "errors", "hub", "kernels", "models", "probes", "prompts", "pytorch", "tracking",
-                    "training"}
-"""Folders whose tests compile many small programs and run each for a moment: there XLA's optimisations cost more than
-they gain. All other tests, including the slow ones and those of the papers' entries, run what users run."""
-LONGEST = ("test_entries.py", "test_ray.py", "test_processes.py", "test_examples.py", "test_cot_claims.py",
-           "test_entries_icl.py", "test_reproduce.py", "test_entries_cot.py", "test_playground_trained.py",
-           "test_playground.py", "test_modules.py", "test_convert.py", "test_icl_claims.py", "test_cli.py")
+COMPILED_AS_FOR_USERS = {"test_compile_times.py", "test_examples.py"}
+"""Files whose tests compile their programs with all of XLA's optimisations, as the slow tests do. All others compile
+many small programs and run each for a moment: there optimisations cost more than they gain."""
+LONGEST = ("test_pages.py", "test_entries_icl.py", "test_ray.py", "test_processes.py", "test_entries.py",
+           "test_examples.py", "test_kernel_looks.py", "test_conformance.py", "test_tracing.py", "test_cot_claims.py",
+           "test_reproduce.py", "test_gated_kernel.py", "test_transformers.py", "test_modules.py", "test_convert.py",
+           "test_compiling.py", "test_playground_trained.py", "test_playground_own.py", "test_notebooks.py",
+           "test_entries_cot.py", "test_entries_beyond.py", "test_cli.py")
 """The slowest files, which run first so that both workers finish together."""
 
 
@@ -58,8 +59,8 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(autouse=True)
 def compiled_cheaply(request):
-    """In some folders, compile a test's programs, but not those of wider fixtures, without optimisations."""
-    cheaply = request.path.parent.name in COMPILED_CHEAPLY and not request.node.get_closest_marker("slow")
+    """Compile a test's programs, but not those of wider fixtures, without optimisations."""
+    cheaply = request.path.name not in COMPILED_AS_FOR_USERS and not request.node.get_closest_marker("slow")
     jax.config.update("jax_disable_most_optimizations", cheaply)
     yield
     jax.config.update("jax_disable_most_optimizations", False)

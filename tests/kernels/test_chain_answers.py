@@ -131,6 +131,7 @@ def test_prompts_are_those_of_the_family(test, seed):
 @example(NOISY, True, 0.5, 0)
 @example(NOISY, False, 1.0, 0)
 @example(replace(NOISY, noise_norm=None, pattern_mixtures=None), True, 1.0, 0)
+@pytest.mark.slow
 def test_answers_are_those_of_the_definition(test, key_positions, norm, seed):
     lengths = tuple({1, test.prompt_length, 1 + seed % test.prompt_length})
     assert_same(*both_answers(test, model_of(test, key_positions, norm), weights(test, seed), lengths, seed))

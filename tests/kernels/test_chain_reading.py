@@ -51,6 +51,7 @@ def weights(dimension, steps, seed):
        direct=st.booleans(),
        keys=st.booleans(), noise=st.sampled_from([None, 0.3]), norm=st.sampled_from([0.7, 1.0]),
        seed=st.integers(0, 99))
+@pytest.mark.slow
 def test_answers_are_those_of_the_definition(dimension, steps, examples, direct, keys, noise, norm, seed):
     model = ChainAttention(key_positions=keys, embedding=ChainEmbedding(steps=steps, norm=norm))
     batch, vectors = drawn(dimension, 5, steps, examples, noise, seed)

@@ -12,7 +12,7 @@ from iclab import IclabError
 from iclab.cli import main
 from iclab.lab.claims import Check, Claim, PartResult, judged
 from iclab.lab.estimates import Mean, Rate
-from iclab.lab.verify import SCHEMA, compare, read_claims
+from iclab.lab.verify import SCHEMA, compare, read_claims, reference_for, shipped_beyond, shipped_reference
 
 
 def document(seed, broken=False, claims=12):
@@ -56,6 +56,19 @@ def test_what_cannot_be_compared_is_named():
     comparison = compare(document(0), part)
     assert comparison.not_run == ["a.c3 / figure 1 / error <=", "a.c3 / figure 1 / mass >="]
     assert compare(part, document(0)).new == comparison.not_run
+
+
+def test_claims_beyond_are_compared_where_a_run_has_them():
+    usual, beyond = shipped_reference("full"), shipped_beyond()
+    both = usual | {"claims": usual["claims"] + beyond["claims"]}
+    for run in (usual, both):
+        comparison = compare(reference_for(run), run)
+        assert {check.claim for check in comparison.checks} == {claim["id"] for claim in run["claims"]}
+        assert not comparison.differing
+        assert not comparison.not_run
+        assert not comparison.new
+    quick = shipped_reference("quick")
+    assert reference_for(quick) == quick
 
 
 def test_missing_numbers_agree_only_with_missing_numbers():

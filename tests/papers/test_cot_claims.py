@@ -311,6 +311,7 @@ def test_the_theorems_conditions_and_orders():
     assert prediction(replace(test, transitions=None), 20).winner == "neither"
 
 
+@pytest.mark.slow
 def test_compare_finds_the_winner_and_notes_what_the_theorems_ignore():
     """The first step is unreliable; the second maps its right outcome and the third likeliest to the same pattern, but
     not its rival, so the answer is more reliable than the step."""

@@ -104,6 +104,7 @@ def test_gates_by_distance_are_those_of_the_compiled_model(gated, test):
                                   np.isnan(gate_profile(gated[1][0], test).poisoned))
 
 
+@pytest.mark.slow
 def test_a_look_sees_the_same_prompts_together(gated):
     """A ratio of sums depends on which batches are looked at as one."""
     for count in (500, 3000):

@@ -96,6 +96,7 @@ def test_a_forked_worker_is_refused(context):
         next(iter(loader))
 
 
+@pytest.mark.slow
 def test_a_dataset_that_was_pickled_draws_the_same_batches():
     dataset = PromptDataset.of(RUN)
     assert same(list(pickle.loads(pickle.dumps(dataset))), list(dataset))

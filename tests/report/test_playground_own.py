@@ -106,6 +106,7 @@ def compare_labelled(page, number, trained, prompts=TURNED):
 
 # --- agreement with Python -------------------------------------------------------------------------------------------
 
+@pytest.mark.slow
 def test_own_models_equal_python(board, mine):
     for number, name in enumerate(LABELLED):
         compare_labelled(board, number, mine[name])

@@ -97,6 +97,7 @@ def test_a_run_that_fails_or_diverges_is_reported_and_isolated(tiny_run, tmp_pat
     assert frame["error"][1] is None
 
 
+@pytest.mark.slow
 def test_points_are_distinguished_even_when_their_functions_look_alike(tiny_run):
     rules = [lambda c, k, x: c, lambda c, k, x: -c]
     results = Sweep(base=tiny_run, grid={"prompts.label_rule": rules}, seeds=2, prompts=500).run()
@@ -185,6 +186,7 @@ def test_an_interruption_keeps_what_is_finished(small, tmp_path):
     assert results.counts["trained"] == 12
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_narrower_packs(small, monkeypatch):
     from iclab.training.program import Program
     from iclab.training.programs import pack_bytes

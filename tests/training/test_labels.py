@@ -102,8 +102,10 @@ def test_every_kind_of_label_trains_and_is_measured(name, tmp_path):
     np.testing.assert_array_equal(again.predict(prompts.sample(0, 5)), trained.predict(prompts.sample(0, 5)))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["vector", "class"])
 def test_every_kind_of_label_keeps_the_rules(name):
+    """Those that no registered family has; numbers are among the conformance tests."""
     model, prompts, _ = CASES[name]
     check_model(model, prompts)
     check_prompts(prompts)
@@ -198,7 +200,8 @@ def untrained(run):
 
 @pytest.mark.parametrize(("prompts", "rule"), [
     (RealSigns(), r"^label must be \+1 or -1 where labels are signs; .* `labels = REAL`, .* got \[[-\d.]+\]$"),
-    (RealClasses(), r"^label must be a whole number where labels are classes; .* got \[[-\d.]+\]$")])
+    pytest.param(RealClasses(), r"^label must be a whole number where labels are classes; .* got \[[-\d.]+\]$",
+                 marks=pytest.mark.slow)])
 def test_an_error_rate_of_real_numbers_is_refused(prompts, rule):
     """By every way to measure one."""
     embedding = {"embedding": VectorEmbedding(size=3)} if prompts.labels == CLASS else {}
@@ -217,6 +220,7 @@ def test_an_error_rate_of_real_numbers_is_refused(prompts, rule):
         check_model(run.model, prompts)
 
 
+@pytest.mark.slow
 def test_answers_that_choose_no_class_are_refused():
     model, prompts, training = CASES["class"]
     with pytest.raises(SpecError, match=r"predictor must return a score for every class and prompt, got 'shape"):

@@ -29,6 +29,7 @@ def test_named_choices_are_data_and_functions_are_structure():
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.slow
 def test_a_compiled_sampler_draws_what_a_plain_one_does(change):
     family = replace(SMALL, **change)
     compiled = family.sample(3, 40).numpy()

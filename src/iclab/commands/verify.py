@@ -12,7 +12,7 @@ from iclab.commands.output import console
 from iclab.core.files import read_file
 from iclab.lab.claims import short
 from iclab.lab.entries import SCALES
-from iclab.lab.verify import Comparison, compare, read_claims, shipped_reference
+from iclab.lab.verify import Comparison, compare, read_claims, reference_for
 
 
 def main(arguments: list[str]) -> None:
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
         path = str(Path(out) / "claims.json")
     run = read_claims(read_file(path, "claims"), "claims")
     if options.reference is None:
-        reference = shipped_reference(str(run.get("scale")))
+        reference = reference_for(run)
     else:
         reference = read_claims(read_file(options.reference, "reference"), "reference")
     comparison = compare(reference, run)

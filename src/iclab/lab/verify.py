@@ -81,15 +81,36 @@ def read_claims(content: bytes | str, name: str) -> dict[str, Any]:
 
 def shipped_reference(scale: str) -> dict[str, Any]:
     """The claims of the run that ships with this release, at this scale."""
-    file = resources.files("iclab.lab").joinpath(f"reference_{scale}.json")
     if scale not in REFERENCES:
         raise IclabError(f"scale must be one that a reference ships for, {' or '.join(REFERENCES)}, got {scale!r}")
-    return read_claims(file.read_text(), f"the reference of the scale {scale}")
+    return _shipped(f"reference_{scale}.json")
+
+
+def shipped_beyond() -> dict[str, Any]:
+    """The claims of the entries that run only when they are named, in the run that ships with this release."""
+    return _shipped("reference_beyond.json")
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    return read_claims(resources.files("iclab.lab").joinpath(name).read_text(), name)
+
+
+def reference_for(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What ships to compare a run with: the reference of its scale, and what it has of the claims beyond."""
+    reference, beyond = shipped_reference(str(run.get("scale"))), shipped_beyond()
+    if run.get("scale") != beyond["scale"]:
+        return reference
+    named = {claim.get("id") for claim in run["claims"] if isinstance(claim, Mapping)}
+    return reference | {"claims": [*reference["claims"], *(claim for claim in beyond["claims"]
+                                                           if claim["id"] in named)]}
 
 
 def usual_seconds(scale: str) -> dict[str, float]:
-    """How long every entry took in the run that ships with this release; empty for a scale without one."""
-    return {} if scale not in REFERENCES else dict(shipped_reference(scale).get("seconds", {}))
+    """How long every entry took in the runs that ship with this release; empty for a scale without one."""
+    if scale not in REFERENCES:
+        return {}
+    shipped = [shipped_reference(scale), shipped_beyond()]
+    return {entry: seconds for run in shipped if run["scale"] == scale for entry, seconds in run["seconds"].items()}
 
 
 def compare(reference: Mapping[str, Any], run: Mapping[str, Any], name: str = "claims") -> Comparison:
