@@ -147,8 +147,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   "The law takes one constant for all its terms, and its epsilon is the loss at which it was "
                   "measured; a finer accuracy adds M K / (eta eps). Step sizes of 1 and more are not covered."),
         Statement("cot", "Equation 34", subject, "attention on other steps vanishes in the first stage",
-                  (*trained, enough_patterns), (), "Neither theorem 1 nor the paper's experiments have that number of patterns. Measured by "
-                  "cot.iterations."),
+                  (*trained, enough_patterns), (), "Neither theorem 1 nor the paper's experiments have that number of "
+                  "patterns. Measured by cot.iterations."),
         Statement("cot", "Lemmas F.5 and F.7", subject, "bounds on the gradient between columns in the two stages",
                   in_lemmas, (), "Measured by cot.stages."),
         Statement("cot", "Lemma F.6", subject, f"attention on other steps at most {eps:g} after the first stage",

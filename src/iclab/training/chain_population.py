@@ -1,4 +1,4 @@
-"""The population dynamics of chains: one step of a `ChainAttention` under the expected gradient, and what is seen in it.
+"""The population dynamics of chains: steps of a `ChainAttention` under the expected gradient, and what is seen in one.
 
 Exchanging patterns does not change the prompts' law, so the expected gradient leaves weights alone that have only the
 numbers of `ChainWeights`; the other coordinates of W are 0 from the mean start on. A query's columns sum up to 0 in
@@ -7,14 +7,12 @@ dL/du over inputs, outputs and codes each, so nothing moves along the terms that
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
-from iclab.core.errors import require
-from iclab.core.spec import replace
 from iclab.kernels.fitting import kernel_pack
 from iclab.training.chain_order import ChainWeights, chain_weights, reduced
 from iclab.training.run import Run
@@ -36,7 +34,6 @@ class FollowedChains:
     """A `ChainAttention` trained by steps on large batches, its weights averaged after each."""
 
     def __init__(self, run: Run, own_start: bool):
-        require(run.prompts.transitions is None, "prompts.transitions", "matrices", "be None for population dynamics")
         self.run, self.own_start, self.batch = run, own_start, run.training.batch_size
         self.pack = kernel_pack(run.model)([run], [jax.tree.map(np.asarray, begin(run).params)], True)
         if not own_start:
@@ -81,12 +78,3 @@ class FollowedChains:
         label, M = chains.label[:self.batch], self.run.prompts.patterns
         output = scratch.F[:self.batch, :M] + (label[:, None] == np.arange(M))
         return float((output.argmax(axis=1) != label).mean())
-
-
-def expected_step(run: Run, weights: ChainWeights, prompts: int, seed: int = 0
-                  ) -> tuple[ChainWeights, ChainAttended]:
-    """The expected gradient at some weights, from a batch of so many prompts, and the attention in it."""
-    followed = FollowedChains(replace(run, training=replace(run.training, batch_size=prompts)), False)
-    followed.place(weights)
-    followed.advance(seed, 0)
-    return followed.gradient(), followed.attended()

@@ -158,9 +158,9 @@ def population_dynamics(run: Run, *, steps: int | None = None, order: Order = or
     seed.
 
     `steps` and the records are those of the run unless given. `order` maps `PatternWeights` (`ChainWeights`) to numbers
-    by name. `prompts` is the batch from which each gradient is computed, `seed` that of its sampling. `own_start` begins
-    at the run's own w (W of chains) instead of its mean 0; nothing is then averaged over patterns. `until` stops at the
-    first record whose loss is at most this.
+    by name. `prompts` is the batch from which each gradient is computed, `seed` that of its sampling. `own_start`
+    begins at the run's own w (W of chains) instead of its mean 0; nothing is then averaged over patterns. `until` stops
+    at the first record whose loss is at most this.
     """
     check_symmetric(run)
     steps = run.training.steps if steps is None else steps
