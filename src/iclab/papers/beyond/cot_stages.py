@@ -321,7 +321,8 @@ def run(lab: Lab) -> Findings:
         plots=[curve_figure("cot.stages", "Gradient between columns in the two stages of training",
                             f"{PROOF}: mean over the pairs of a kind, with the bounds of lemma F.5 before the "
                             "attention on other steps has fallen to 0.1, and of lemma F.7 after it (equations 37 and "
-                            "39, a bound of 0.1 on the gradient itself, lie outside).", drawn_panels(stages.trained[PROOF]),
+                            "39, a bound of 0.1 on the gradient itself, lie outside).",
+                            drawn_panels(stages.trained[PROOF]),
                             "step", "gradient M / p(1-p)^2", log_x=True, share_y=False)],
         tables=[Table("cot.stages", "Gradients along training, in thousandths",
                       ("setting", "step", "p", "other steps", *KINDS.values()), rows)],
