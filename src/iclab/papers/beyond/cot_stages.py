@@ -267,10 +267,11 @@ def predicted_in_time(stages: Stages) -> list[Check]:
 
 
 def drawn_bounds(of: Followed, kind: Kind, unit: Float[np.ndarray, " records"]) -> list[Float[np.ndarray, " records"]]:
-    """The bounds of a kind in its unit, each in the stage that it is for; epsilon itself would be far outside."""
-    first, drawn = of.before(EPSILON), []
-    for at, bounds in ((first, first_stage(of.attention, of.run.prompts)),
-                       (~first, second_stage(of.attention, of.run.prompts, EPSILON))):
+    """The bounds of a kind in a unit: of lemma F.5 until the smaller epsilon, of lemma F.7 after the larger one;
+    epsilon itself would be far outside."""
+    drawn = []
+    for at, bounds in ((of.before(SMALL), first_stage(of.attention, of.run.prompts)),
+                       (~of.before(EPSILON), second_stage(of.attention, of.run.prompts, EPSILON))):
         for bound in bounds:
             if bound.kind == kind and bound.equation not in ("37", "39"):
                 values = np.where(at, bound.values.mean(axis=0) / unit, np.nan)
@@ -319,11 +320,11 @@ def run(lab: Lab) -> Findings:
                 + f" times its bound. The closed form is off by at most {furthest:.3f} of the largest kind. T over the "
                   "predicted T: " + ", ".join(f"{mean.value:.3f} ({name})" for name, mean in ratios(stages)) + ".",
         plots=[curve_figure("cot.stages", "Gradient between columns in the two stages of training",
-                            f"{PROOF}: mean over the pairs of a kind, with the bounds of lemma F.5 before the "
-                            "attention on other steps has fallen to 0.1, and of lemma F.7 after it (equations 37 and "
-                            "39, a bound of 0.1 on the gradient itself, lie outside).",
+                            f"{PROOF}: mean over the pairs of a kind, in units of the mean of p (1 - p)^2 / M, with "
+                            "the bounds of lemma F.5 until the attention on other steps is 0.02, and of lemma F.7 "
+                            "once it is 0.1 (equations 37 and 39, a bound of 0.1 on the gradient itself, lie outside).",
                             drawn_panels(stages.trained[PROOF]),
-                            "step", "gradient M / p(1-p)^2", log_x=True, share_y=False)],
+                            "step", "gradient in its unit", log_x=True, share_y=False)],
         tables=[Table("cot.stages", "Gradients along training, in thousandths",
                       ("setting", "step", "p", "other steps", *KINDS.values()), rows)],
         specs={"lemma F.5": lemma_runs, "lemma F.5 at a smaller epsilon": lemma_runs, "lemma F.7": lemma_runs,
