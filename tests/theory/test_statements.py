@@ -44,7 +44,8 @@ def test_every_statement_of_the_papers_is_there():
     assert [s.place for s in of_softmax if s.paper == "selectors"] == [
         "Lemma 1", "Theorem 1", "Theorem 2", "Proposition 1", "Proposition 2", "Corollary 1"]
     assert [s.place for s in theory_of(COT, cot.default_test())] == [
-        "Theorem 1", "Equation 34", "Condition 1", "Theorem 2", "Theorem 3 (a)", "Theorem 3 (b)", "Proposition 1"]
+        "Theorem 1", "Equation 34", "Lemmas F.5 and F.7", "Lemma F.6", "Condition 1", "Theorem 2", "Theorem 3 (a)",
+        "Theorem 3 (b)", "Proposition 1"]
 
 
 @pytest.mark.parametrize("model", [GPT2(), GatedAttention(member="retnet"), GatedAttention(layers=3)])

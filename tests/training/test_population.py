@@ -106,7 +106,7 @@ def test_it_stops_at_a_loss():
     (replace(a_run(), prompts=replace(PROMPTS, label_rule="target")), "prompts.label_rule must be random or flip"),
     (replace(a_run(), prompts=replace(PROMPTS, outlier_mixtures=((1, 1, 0),))), "outlier_mixtures must be None"),
     (replace(a_run(), model=GatedAttention(layers=2)), "run must have one layer"),
-    (Run(model=SoftmaxMLP(), prompts=PROMPTS), "model must be a GatedAttention, got 'SoftmaxMLP'"),
+    (Run(model=SoftmaxMLP(), prompts=PROMPTS), "model must be a GatedAttention or a ChainAttention"),
 ])
 def test_runs_without_the_symmetries_are_refused(run, words):
     with pytest.raises(SpecError, match=words):

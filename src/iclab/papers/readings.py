@@ -118,4 +118,12 @@ READINGS = (
             "and M is 20.", "It is a premise of equation 34 alone.", "cot.iterations"),
     Reading("cot", "theorem 1 (ii)", "The bound on the iterations is a sum of three terms with one constant.",
             "T is compared with the sum where it is large, and not with its largest powers.", "cot.iterations"),
+    Reading("cot", "lemma F.5, equations 30 and 109", "Between columns of the same pattern and step the bound has "
+            "alpha^2 / K^2 times 1 + 2 (K - 1) / K in the lemma, alpha^2 / K times that in the last line of its "
+            "proof, and 2 (K - 1) alpha^2 / K^2 in the line before.", "The lemma's.", "cot.stages"),
+    Reading("cot", "lemma F.5, equations 97 and 110", "Two columns of one step and pattern are taken to have the same "
+            "output, although every prompt has a task of its own.", "A column keeps its output in all prompts, so "
+            "that it is the label of few of them.", "cot.stages"),
+    Reading("cot", "lemma F.7, equations 36 and 38", "The share of prompts that ask for a step and a pattern is "
+            "1 / (2 M); in lemma F.5 it is 1 / (K M).", "As printed, which is that of two steps.", "cot.stages"),
 )

@@ -131,6 +131,8 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                      f"{ITERATIONS.formula}, eps here"),
                order("Theorem 1 (iii): batch size", ">=", run.training.batch_size, max(eps**-2, M) * np.log(M),
                      "max{eps^-2, M} log M"))
+    in_lemmas = (*trained[:4], order("Lemma F.5: batch size", ">=", run.training.batch_size, M * np.log(M), "M log M"))
+    enough_patterns = order("Lemma F.6, eq. 163: number of patterns M", ">=", M, K**4 / alpha, "K^4 / alpha")
     test_quality, condition = quality_of(test), condition_one(test)
     tested = (is_so("Section 2: tests have as many steps as training", test.reasoning_steps == K),
               at_most("Section C.1: number of test patterns", test.patterns, M, "M"),
@@ -145,9 +147,13 @@ def statements(run: Any, test: Any, accuracy: float, constants: Mapping[str, Con
                   "The law takes one constant for all its terms, and its epsilon is the loss at which it was "
                   "measured; a finer accuracy adds M K / (eta eps). Step sizes of 1 and more are not covered."),
         Statement("cot", "Equation 34", subject, "attention on other steps vanishes in the first stage",
-                  (*trained, order("Lemma F.6, eq. 163: number of patterns M", ">=", M, K**4 / alpha, "K^4 / alpha")),
-                  (), "Neither theorem 1 nor the paper's experiments have that number of patterns. Measured by "
-                  "cot.iterations."),
+                  (*trained, enough_patterns), (), "Neither theorem 1 nor the paper's experiments have that number of "
+                  "patterns. Measured by cot.iterations."),
+        Statement("cot", "Lemmas F.5 and F.7", subject, "bounds on the gradient between columns in the two stages",
+                  in_lemmas, (), "Measured by cot.stages."),
+        Statement("cot", "Lemma F.6", subject, f"attention on other steps at most {eps:g} after the first stage",
+                  (*in_lemmas, enough_patterns), (), "Equation 34 without the batch that theorem 1 asks for. Measured "
+                  "by cot.stages."),
         Statement("cot", "Condition 1", subject, "direct prompting can be right", (condition,),
                   silent="Chain of thought does not need it."),
         Statement("cot", "Theorem 2", subject, f"chain of thought makes no error ({described})",

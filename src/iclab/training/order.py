@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from iclab.core.errors import require
-from iclab.prompts import Classification
+from iclab.prompts import Chain, Classification
 from iclab.prompts.patterns import pattern_basis
+from iclab.training.chain_order import ChainWeights, chain_order, chain_weights
 from iclab.training.sgd import Probe
 
 
@@ -49,12 +50,15 @@ class PatternWeights(NamedTuple):
         return self.w[first:last].mean() if last > first else 0.0 * self.w.sum()
 
 
-Order = Callable[[PatternWeights], Mapping[str, Any]]
-"""Order parameters by name."""
+Order = Callable[[Any], Mapping[str, Any]]
+"""From `PatternWeights`, or `ChainWeights` of chains, to order parameters by name."""
 
 
-def order_parameters(weights: PatternWeights) -> dict[str, Any]:
-    """The entries of W_B^T W_C on relevant patterns by shift (0 is the diagonal), and w by kind of pattern."""
+def order_parameters(weights: PatternWeights | ChainWeights) -> dict[str, Any]:
+    """The entries of W_B^T W_C on relevant patterns by shift (0 is the diagonal), and w by kind of pattern; of chains,
+    what a score gains from the query's pattern and from its step."""
+    if isinstance(weights, ChainWeights):
+        return dict(chain_order(weights))
     scores = weights.scores
     return {**{f"score, shift {k}": weights.between(scores, k) for k in range(weights.relevant // 2 + 1)},
             **{f"w, {kind}": weights.mean_gate(kind) for kind in ("relevant", "irrelevant", "outlier", "label")}}
@@ -82,10 +86,11 @@ def pattern_weights(params: Any, prompts: Classification) -> PatternWeights:
 
 
 @lru_cache(maxsize=64)
-def order_probe(prompts: Classification, order: Order = order_parameters) -> Probe:
+def order_probe(prompts: Classification | Chain, order: Order = order_parameters) -> Probe:
     """A probe that reads order parameters along training; one object for equal arguments, so that it is compiled once.
     """
     def read_order(setup: Any, params: Any) -> Any:
-        return dict(order(pattern_weights(params, prompts)))
+        weights = chain_weights(params, prompts) if isinstance(prompts, Chain) else pattern_weights(params, prompts)
+        return dict(order(weights))
 
     return read_order

@@ -12,15 +12,16 @@ expected gradient leaves weights alone that are symmetric in the same way:
 | relevant with outlier          | one each way                                     |
 | w along relevant, outlier      | one each; 0 along irrelevant and on the label    |
 
-Every step takes the gradient of a large batch and averages the weights over these orbits, which removes most of the
-sampling noise that is left. Learning rate and number of steps are those of the run.
+Chains have another such list (`iclab.training.chain_population`). Every step takes the gradient of a large batch and
+averages the weights over these orbits, which removes most of the sampling noise that is left. Learning rate and number
+of steps are those of the run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -29,9 +30,10 @@ from jaxtyping import Float, Int
 from iclab.core.errors import SpecError, require
 from iclab.core.spec import replace
 from iclab.kernels.fitting import kernel_pack, training_misfit
-from iclab.models import GatedAttention
+from iclab.models import ChainAttention, GatedAttention
 from iclab.prompts import Classification
 from iclab.prompts.tasks import parse_tasks
+from iclab.training.chain_population import FollowedChains
 from iclab.training.fused import unsuited_machine
 from iclab.training.order import Order, PatternWeights, order_parameters, pattern_weights
 from iclab.training.run import Run
@@ -54,8 +56,20 @@ class Population:
     """Mean error on training prompts over the steps of each record."""
     order: dict[str, Float[np.ndarray, " records"]]
     """Order parameters at each record, by name."""
-    weights: PatternWeights
-    """The weights after the last step."""
+    weights: Any
+    """The weights after the last step: `PatternWeights`, or `ChainWeights` of chains."""
+
+
+class Followed(Protocol):
+    """A model on its way under the expected gradient."""
+
+    def advance(self, seed: int, step: int) -> tuple[float, float]:
+        """Take the step of this number: the loss and the error of its batch."""
+        ...
+
+    def weights(self) -> Any:
+        """The weights along the patterns."""
+        ...
 
 
 class Orbits(NamedTuple):
@@ -90,11 +104,19 @@ def averaged(values: Float[np.ndarray, "*entries"], orbits: Int[np.ndarray, "*en
 
 def check_symmetric(run: Run) -> None:
     """Refuse runs that have no kernel, or lack the symmetries that the reduction uses."""
-    require(type(run.model) is GatedAttention, "model", type(run.model).__name__, "be a GatedAttention")
+    require(type(run.model) in (GatedAttention, ChainAttention), "model", type(run.model).__name__,
+            "be a GatedAttention or a ChainAttention")
     reason = training_misfit(run.model, run.prompts, run.training) or unsuited_machine()
     if reason:
         raise SpecError(f"run must {reason} for population dynamics")
-    prompts = run.prompts
+    if type(run.model) is GatedAttention:
+        _check_symmetric_tasks(run.prompts)
+    else:
+        require(run.prompts.transitions is None, "prompts.transitions", "matrices", "be None: no step of training goes "
+                "wrong")
+
+
+def _check_symmetric_tasks(prompts: Classification) -> None:
     for field in ("outlier_mixtures", "outlier_vectors", "pattern_mixtures"):
         require(getattr(prompts, field) is None, f"prompts.{field}", getattr(prompts, field), "be None: the outliers "
                 "and patterns of training are v and mu")
@@ -105,38 +127,53 @@ def check_symmetric(run: Run) -> None:
             "stay the same when every pattern is replaced by the next one, as all and cyclic:U do")
 
 
+class FollowedGates:
+    """A one-layer `GatedAttention` trained by steps on large batches, its weights averaged after each."""
+
+    def __init__(self, run: Run, own_start: bool):
+        if not own_start:  # the mean start is the same in every basis
+            run = replace(run, prompts=replace(run.prompts, rotation_seed=None, basis=None))
+        self.run, self.own_start, self.orbits = run, own_start, orbits_of(run.prompts)
+        self.pack = kernel_pack(run.model)([run], [jax.tree.map(np.asarray, begin(run).params)], True)
+        if not own_start:
+            self.pack.weights.w[:] = 0.0
+
+    def advance(self, seed: int, step: int) -> tuple[float, float]:
+        """Take the step of this number: the loss and the error of its batch."""
+        loss = self.pack.advance(step_keys(np.array(seed), step, 1))[0, 0]
+        error = (self.pack.memory[-1].outputs * self.pack.drawn[0].label <= 0).mean()
+        if not self.own_start:
+            symmetrise(self.pack.weights, self.orbits)
+        return float(loss), float(error)
+
+    def weights(self) -> PatternWeights:
+        """The weights along the patterns."""
+        return pattern_weights(self.pack.params()[0], self.run.prompts)
+
+
 def population_dynamics(run: Run, *, steps: int | None = None, order: Order = order_parameters,
                         prompts: int = PROMPTS, own_start: bool = False, until: float | None = None, seed: int = 0
                         ) -> Population:
-    """Follow the training of a one-layer gated model under the expected gradient, without a seed.
+    """Follow the training of a one-layer gated model, or of attention on chains, under the expected gradient, without a
+    seed.
 
-    `steps` and the records are those of the run unless given. `order` maps `PatternWeights` to numbers by name.
-    `prompts` is the batch from which each gradient is computed, `seed` that of its sampling. `own_start` begins at the
-    run's own w instead of its mean 0; nothing is then averaged over patterns. `until` stops at the first record whose
-    loss is at most this.
+    `steps` and the records are those of the run unless given. `order` maps `PatternWeights` (`ChainWeights`) to numbers
+    by name. `prompts` is the batch from which each gradient is computed, `seed` that of its sampling. `own_start`
+    begins at the run's own w (W of chains) instead of its mean 0; nothing is then averaged over patterns. `until` stops
+    at the first record whose loss is at most this.
     """
     check_symmetric(run)
     steps = run.training.steps if steps is None else steps
     for name, value in (("steps", steps), ("prompts", prompts)):
         require(isinstance(value, int) and value >= 1, name, value, "be a whole number of at least 1")
-    if not own_start:  # the mean start is the same in every basis
-        run = replace(run, prompts=replace(run.prompts, rotation_seed=None, basis=None))
     large = replace(run, training=replace(run.training, batch_size=prompts, steps=steps))
-    pack = kernel_pack(run.model)([large], [jax.tree.map(np.asarray, begin(large).params)], True)
-    orbits, every = orbits_of(run.prompts), run.training.record_every
-    if not own_start:
-        pack.weights.w[:] = 0.0
+    followed: Followed = (FollowedGates if type(run.model) is GatedAttention else FollowedChains)(large, own_start)
+    every, done = run.training.record_every, 0
     rows: list[tuple[float, float, dict[str, Any]]] = []
     ends = [*range(every, steps, every), steps]
-    done = 0
     for end in ends:
-        losses, errors = np.empty(end - done), np.empty(end - done)
-        for step in range(done, end):
-            losses[step - done] = pack.advance(step_keys(np.array(seed), step, 1))[0, 0]
-            errors[step - done] = (pack.memory[-1].outputs * pack.drawn[0].label <= 0).mean()
-            if not own_start:
-                symmetrise(pack.weights, orbits)
-        weights = pattern_weights(pack.params()[0], run.prompts)
+        losses, errors = np.array([followed.advance(seed, step) for step in range(done, end)]).T
+        weights = followed.weights()
         rows.append((losses.mean(), errors.mean(), dict(order(weights))))
         done = end
         if until is not None and losses.mean() <= until:
