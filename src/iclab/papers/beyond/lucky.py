@@ -271,8 +271,8 @@ def run(lab: Lab) -> Findings:
                 f"{last['always active']:.2f} of the lucky neurons stay active at all times "
                 f"({last['always active, as written']:.2f} of those that are lucky as (52) and (53) are written); "
                 f"{last['lucky among large']:.2f} of the larger half of the rows were lucky, and {last['lucky']:.2f} "
-                f"of all. At the start V_n has the sign of the query's label in {last['same sign at the start']:.2f} of "
-                "the prompts.",
+                "of all. At the start V_n has the sign of the query's label in "
+                f"{last['same sign at the start']:.2f} of the prompts.",
         plots=[curve_figure("icl.lucky", "The steps of the proof, as M1 grows", "M2 = M1, m ~ M1^2 log M1, B ~ M1 log "
                             "M1; T is the step at which the loss is 0.2.", panels(measured), "M1", "size",
                             log_x=True, log_y=True, share_y=False)],
@@ -308,14 +308,14 @@ ENTRY = Entry(
                "of zeta gamma beta^4.", own_pattern, "Attention learns to find equal patterns as fast as the proof "
                "says.", "Growth falls behind the sum in some stage."),
         _lemma("B.5 (28), (32)", "Along partners the growth vanishes beside it, like exp(-(eta t / M1)^2).", partners,
-               "Partners drop out.", "The first steps push a partner away half as much as they pull the pattern in, and "
-               "the sum over steps keeps them; the proof replaces it by its last term."),
+               "Partners drop out.", "The first steps push each partner away half as much as they pull the pattern in, "
+               "and the sum over steps keeps that; the proof replaces it by its last term."),
         _lemma("B.5 (29), (30), (33), (34)", "Along other relevant patterns it is at most 1 / M1 of it, along "
                "irrelevant ones 1 / M2.", other_patterns, "The orders are the lemma's.",
                "Noise of batches of the order M1 log M1 is larger than what the lemma bounds."),
         _lemma("B.6 (36), (39)", "Lucky neurons have a coefficient of at least beta^2 (1 - gamma) / a in W_V's "
-               "gradient.", lucky_values, "Lucky neurons teach W_V.", "The proof counts prompts with the query's pattern; a batch "
-               "has M1 patterns, and of the others only the label's part is left."),
+               "gradient.", lucky_values, "Lucky neurons teach W_V.", "The proof counts prompts with the "
+               "query's pattern; a batch has M1 patterns, and of the others only the label's part is left."),
         _lemma("B.6 (37), (40)", "Those of the other set have at least 1 / (beta^2 + 1) of it, with the other sign.",
                opposite_values, "The other label's neurons are pushed the other way.",
                "On prompts of the other label some of the set's gain from the shared pattern outweighs the label's."),
@@ -337,7 +337,8 @@ ENTRY = Entry(
                "The order is the lemma's.", "A row that starts along an irrelevant pattern is active where prompts "
                "carry it, and grows along it."),
         _lemma("B.7 (50)", "All other rows grow at most like eta t sqrt(log B / B) / a.", idle_rows,
-               "They do not learn.", "They grow as soon as the others do: the sign of a_i decides which label they learn to read."),
+               "They do not learn.", "They grow as soon as the others do: the sign of a_i decides which label they "
+               "learn to read."),
         _lemma("B.9 (57), (58)", "A constant share of the neurons is lucky for every prompt.", enough,
                "The share does not fall as m grows.", "Some prompts have fewer."),
         _lemma("B.10 (59), (60)", "A neuron that is lucky for a prompt stays active for it.",

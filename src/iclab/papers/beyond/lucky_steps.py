@@ -98,12 +98,19 @@ class Lucky(NamedTuple):
 
 
 def draw(run: Run, count: int) -> Drawn:
-    """Prompts of the training distribution."""
+    """Prompts of the training distribution, in an order in which any that follow each other have every pattern for a
+    query equally often, as batches have."""
     batch = watched_prompts(run.prompts, count).numpy()
     labels = np.asarray(batch.y)[..., None] * run.model.embedding.norm
-    pattern = np.asarray(batch.truth.pattern)
-    return Drawn(np.concatenate([np.asarray(batch.x), labels], axis=-1), pattern[:, :-1] == pattern[:, -1:],
-                 pattern[:, -1], np.asarray(batch.label))
+    pattern, shuffled = np.asarray(batch.truth.pattern), np.random.default_rng(0).permutation(count)
+    rank = np.zeros(count)
+    for a in range(run.prompts.relevant_patterns):
+        mine = shuffled[pattern[shuffled, -1] == a]
+        rank[mine] = np.arange(len(mine))
+    order = np.argsort(rank, kind="stable")
+    drawn = Drawn(np.concatenate([np.asarray(batch.x), labels], axis=-1), pattern[:, :-1] == pattern[:, -1:],
+                  pattern[:, -1], np.asarray(batch.label))
+    return Drawn(*(field[order] for field in drawn))
 
 
 def read(weights: Weights, drawn: Drawn) -> Read:
@@ -165,7 +172,7 @@ def attention_growth(start: Weights, now: Weights, run: Run) -> dict[str, float]
     """Growth of W_Q and W_K along patterns, between tokens of the same or another pattern: (27) to (34)."""
     M1, d, beta = run.prompts.relevant_patterns, run.prompts.dimension, float(run.prompts.pattern_norm)
     same, partners = np.eye(M1, dtype=bool), partners_of(run.prompts)
-    grown = {}
+    grown: dict[str, Any] = {}
     for name in ("W_Q", "W_K"):
         change = (getattr(now, name) - getattr(start, name))[:d]
         along = beta**2 * change[:, :M1]
@@ -233,7 +240,7 @@ def row_growth(start: Weights, now: Weights, seen: Read, drawn: Drawn, run: Run,
     change = (now.W_O - start.W_O)[:, :width]
     along = toward @ change.T
     carried = (seen.attended @ now.W_V.T)[:, :width] @ toward.T
-    each = np.abs(taught(seen, drawn.z))
+    each = taught(seen, drawn.z)
     steps = np.stack([carried[members, a] @ each[members] / members.sum()
                       for a, members in enumerate(classes(drawn, M1))])
     bound = delta * square * alpha * eta / (2 * m)
