@@ -27,7 +27,7 @@ SHARES = {"share of W": 0.125, "share of U": 0.125, "least share of W": 0.1, "le
 
 def measured(**changes):
     """What the lemmas say, at every M1 and time, but for the changes."""
-    values = {"pull": T**1.5 / M1, "mass": 0.5 + 0 * T * M1, "lucky value": 1 + 0 * T * M1,
+    values = {"pull": T**1.5 / M1, "mean pull": T**1.5 / M1, "mass": 0.5 + 0 * T * M1, "lucky value": 1 + 0 * T * M1,
               "opposite value": -0.5 + 0 * T * M1, "value": 1 + 0 * T * M1, "irrelevant value": 1 / M1 + 0 * T,
               "row": T / M1, "row bound": T / M1, "irrelevant row": T / M1**2, "one step": 1 / M1 + 0 * T,
               "one step bound": 2 / M1 + 0 * T, "idle row": 0.1 * T / M1, "idle bound": T / M1,

@@ -254,15 +254,17 @@ def row_growth(start: Weights, now: Weights, seen: Read, drawn: Drawn, run: Run,
             "one step": eta / m * of.mean(steps), "one step bound": bound * (1 + eta**2 / m) ** step}
 
 
-def who_stays(history: History, drawn: Drawn, of: Lucky) -> tuple[dict[str, Any], Float[np.ndarray, " times"]]:
-    """Which lucky neurons are active for their prompts, always and at the end; and zeta gamma at every time up to T."""
+def who_stays(history: History, drawn: Drawn, of: Lucky) -> tuple[dict[str, Any], Float[np.ndarray, "times two"]]:
+    """Which lucky neurons are active for their prompts, always and at the end; and zeta gamma at every time up to T,
+    with the least and with the mean zeta."""
     mine = drawn.z[:, None] == second_layer(of.pairs.shape[1])
     written = of.written & mine
     pull, active = [], np.ones_like(of.pairs)
     for step in [*np.linspace(0, history.T, GRID + 1), history.steps[-1]]:
         seen = read(history.at(step), drawn)
         active &= seen.hidden > 0
-        pull.append(seen.hidden[of.pairs & (seen.hidden > 0)].mean() * (1 - seen.own.mean()))
+        zeta = seen.hidden[of.pairs & (seen.hidden > 0)]
+        pull.append(np.array([zeta.min(), zeta.mean()]) * (1 - seen.own.mean()))
     return {"always active": active[of.pairs].mean(), "always active, as written": active[written].mean(),
             "active at the end": (seen.hidden > 0)[mine & of.either].mean()}, np.array(pull[:-1])
 
@@ -291,7 +293,8 @@ def follow(trained: Trained, prompts: int) -> dict[str, Any]:
         seen = read(now, drawn)
         values = {**attention_growth(start, now, run), **value_gradient(seen, drawn, run, of),
                   **row_growth(start, now, seen, drawn, run, of, step),
-                  "pull": scale * np.trapezoid(pull[:round(stage * GRID) + 1])}
+                  **dict(zip(("pull", "mean pull"), scale * np.trapezoid(pull[:round(stage * GRID) + 1], axis=0),
+                             strict=True))}
         for name, value in values.items():
             stages.setdefault(name, []).append(float(value))
     before = read(history.at(STAGES[TAUGHT - 1] * history.T), drawn)
