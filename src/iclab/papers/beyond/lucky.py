@@ -249,7 +249,7 @@ def panels(measured: Measured) -> list[Panel]:
 def shares(measured: Measured) -> Panel:
     """What becomes of the lucky neurons."""
     return Panel("", list(measured.patterns), [Curve(name, measured.values[of]) for name, of in (
-        ("lucky ones always active", "always active"), ("in W or U, active at the end", "active at the end"),
+        ("lucky ones always active", "always active"), ("ever lucky, active at the end", "active at the end"),
         ("lucky among the larger half", "lucky among large"), ("lucky among all", "lucky"))])
 
 
