@@ -65,7 +65,7 @@ def relative_parts(models: Sequence[Trained], outside: bool) -> Float[np.ndarray
             mine = batch.truth.pattern[:, tokens]
             same = mine[..., None] == np.arange(len(units))
             own, added = (np.abs(np.where(same, array, 0).sum(-1)).mean() for array in (along_relevant, gained))
-            partners = 0.0 if outside else np.where(_partners(prompts)[mine], gained, 0).sum(-1).mean()
+            partners = 0.0 if outside else np.where(partners_of(prompts)[mine], gained, 0).sum(-1).mean()
             irrelevant, irrelevant_added = (np.abs(array[..., M1:dimension]).max(-1).mean()
                                             for array in (projected, change))
             values.append([
@@ -86,7 +86,7 @@ def among(x: Float[np.ndarray, "*tokens dimension"], M1: int, M2: int) -> Float[
     return moved
 
 
-def _partners(prompts: Classification) -> Bool[np.ndarray, "patterns patterns"]:
+def partners_of(prompts: Classification) -> Bool[np.ndarray, "patterns patterns"]:
     """Which patterns form a training task with which."""
     together = np.zeros((prompts.relevant_patterns,) * 2, bool)
     for a, b in parse_tasks(prompts.tasks, prompts.relevant_patterns):
