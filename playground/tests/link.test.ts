@@ -19,7 +19,7 @@ test("a state and its link are the same", () => {
 
 test("changes by hand are in the link", () => {
   const state = usual();
-  state.edits = { poison: { 0: true, 3: false, 19: true }, flip: { 7: true }, order: [...Array(20).keys()].reverse() };
+  state.edits = { poison: { 0: true, 3: false, 19: true }, flip: { 7: true }, order: [...Array(20).keys()].reverse(), gates: { 2: 0, 5: 0.35, 19: 1 } };
   assert.deepEqual(fromLink(toLink(state)), state);
   const other = usual();
   other.tab = "thought";
