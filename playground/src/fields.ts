@@ -40,7 +40,7 @@ export const PAPERS = {
     trained: { least: 0, most: 8, step: 1, usual: 8 },
   } as Fields,
   regression: {
-    seed, length: { least: 8, most: 60, step: 1, usual: 40 },
+    seed: { ...seed, usual: 5 }, length: { least: 8, most: 60, step: 1, usual: 40 },
     fraction: { least: 0, most: 0.9, step: 0.05, usual: 0.4 },
     scale: { least: 0, most: 6, step: 0.1, usual: 2 },
     size: { least: 0, most: 9, step: 0.25, usual: 3 },

@@ -125,8 +125,9 @@ function Row({ model, reading, which }: { model: Model; reading: Reading; which:
   );
 }
 
-/** Where the mouse took hold of a gate bar. */
-let grasped: { id: number; y: number } | null = null;
+/** The bar that the mouse drags: where it took hold, whether it has moved since, and where the bar stood then, as the
+ *  page below an example's words may move when that example is chosen. */
+let grasped: { id: number; y: number; moves: boolean; foot: number; height: number } | null = null;
 
 /** Drag a gate bar: the height of the strip is the range from 0 to 1. A finger only chooses; it may want to scroll. */
 function grip(event: OnStrip): void {
@@ -138,13 +139,13 @@ function grip(event: OnStrip): void {
     if (example === undefined) return; // the query's own column
     selected.value = example.id;
     if (event.pointerType === "touch") return;
-    grasped = { id: example.id, y: event.clientY };
+    grasped = { id: example.id, y: event.clientY, moves: false, foot: box.bottom, height: box.height };
     strip.setPointerCapture(event.pointerId);
     event.preventDefault(); // no text is selected meanwhile
   } else if (grasped !== null && event.buttons === 0) grasped = null;
-  else if (grasped !== null && (Math.abs(event.clientY - grasped.y) > 2 || Number.isNaN(grasped.y))) {
-    grasped.y = NaN; // it has begun to move
-    holdGate(grasped.id, (box.bottom - event.clientY) / box.height);
+  else if (grasped !== null) {
+    grasped.moves ||= Math.abs(event.clientY - grasped.y) > 2;
+    if (grasped.moves) holdGate(grasped.id, (grasped.foot - event.clientY) / grasped.height);
   }
 }
 

@@ -48,7 +48,7 @@ export function HoldOne({ id, place }: { id: number; place: number }) {
   const held = heldNow.value?.[place] ?? NaN;
   if (own === undefined) {
     return (
-      <span class="buttons">
+      <span class="buttons hold">
         {!Number.isNaN(held) && <span class="soft">gate held with the others’</span>}
         <button type="button" onClick={() => holdGate(id, 1)}>Hold its gate open</button>
         <button type="button" onClick={() => holdGate(id, 0)}>Shut it</button>
@@ -56,7 +56,7 @@ export function HoldOne({ id, place }: { id: number; place: number }) {
     );
   }
   return (
-    <span class="buttons holding">
+    <span class="buttons hold holding">
       <label>gate held at <output>{own.toFixed(2)}</output>
         <input type="range" min="0" max="1" step={1 / FINE} value={own} data-hold
           onInput={(event) => holdGate(id, Number(event.currentTarget.value))} /></label>

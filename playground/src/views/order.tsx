@@ -2,7 +2,7 @@
 import { exhibits, type OrderCurves } from "../exhibits";
 import { state } from "../state";
 
-const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM] = [300, 120, 30, 8, 22];
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 120, 26, 12, 8, 22];
 type Line = OrderCurves["curves"][number];
 
 /** Whether this page has the curves. */
@@ -40,7 +40,7 @@ export function Order() {
 function Chart({ title, stops, at, labels, lines }: { title: string; stops: number[]; at: number; labels: string[]; lines: Line[] }) {
   const every = [0, ...lines.flatMap(({ trained, predicted }) => [...trained, ...predicted])];
   const [low, high] = [Math.min(...every), Math.max(...every)];
-  const x = (step: number): number => LEFT + ((WIDTH - LEFT - 6) * stopAt(step, stops)) / (stops.length - 1);
+  const x = (step: number): number => LEFT + ((WIDTH - LEFT - RIGHT) * stopAt(step, stops)) / (stops.length - 1);
   const y = (value: number): number => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * (value - low)) / (high - low);
   const points = (values: number[]): string => values.map((value, i) => `${x(order!.steps[i]).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   const now = order!.steps.indexOf(stops[at]);
@@ -50,7 +50,7 @@ function Chart({ title, stops, at, labels, lines }: { title: string; stops: numb
         <span key={label}><i class={`line${i}`} aria-hidden="true" />{label} <b data-order={lines[i].name}>{lines[i].trained[now].toFixed(2).replace("-", "−")}</b></span>))}</span></figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${title}. ${labels.map((label, i) =>
         `${label}: ${lines[i].trained[0].toFixed(2)} at first, ${lines[i].trained[now].toFixed(2)} now, ${lines[i].trained[lines[i].trained.length - 1].toFixed(2)} at the end`).join("; ")}`}>
-        <line class="axis" x1={LEFT} x2={WIDTH - 6} y1={y(0)} y2={y(0)} />
+        <line class="axis" x1={LEFT} x2={WIDTH - RIGHT} y1={y(0)} y2={y(0)} />
         <text x={LEFT - 4} y={y(0) + 3} text-anchor="end">0</text>
         {[low, high].filter((value) => Math.abs(value) > 0.15 * (high - low)).map((value) => (
           <text key={value} x={LEFT - 4} y={y(value) + 3} text-anchor="end">{value.toFixed(1).replace("-", "−")}</text>))}

@@ -18,10 +18,10 @@ const presets: Preset[] = [
     look: "Poison no stronger than in training, in a direction that barely moves the gate: the bars under poisoned examples are back, and Mamba’s error with them. Raise the strength to bring the filter back." },
   { title: "The gate opens", values: { fraction: 0, direction: "against" }, poisoned: [0],
     look: "One example carries poison that points against the training outliers. Far from the query Mamba has forgotten it. Drag it next to the query: it opens Mamba’s gate, gets nearly all of it, and the answer flips, as with other models whose gate it moves. For the linear Transformer it is one vote of twenty, wherever it stands." },
-  { title: "Hold the gate open", values: { fraction: 0.6, hold: "poisoned", gate: 1 },
-    look: "The gates of all poisoned examples are held open by hand, in every model: the lies arrive, and Mamba errs like the linear Transformer. So it is the gate that saves it." },
-  { title: "Shut it for all", values: { fraction: 0.6, hold: "poisoned", gate: 0 },
-    look: "Held shut on poison, the gate of any model filters: the linear Transformer, which has none of its own, is right now." },
+  { title: "Hold the gate open", values: { fraction: 0.6, hold: "examples", gate: 1 },
+    look: "The gates of all examples are held open by hand, in every model: the lies arrive, and Mamba errs like the linear Transformer. So it is the gate that saves it. Open it on the poisoned ones alone, and it is worse still." },
+  { title: "Shut it on poison", values: { fraction: 0.6, hold: "poisoned", gate: 0 },
+    look: "The gates of poisoned examples are held shut in every model, and every model filters: even the linear Transformer, which has no gate of its own. How far can you open them before it goes wrong?" },
 ];
 const DIRECTIONS = {
   paper: "the paper’s v1′, v2′, v3′", v1: "v1′ = .7 v1 + .6 v2 − .4 v3", v2: "v2′ = .4 v1 + .7 v2 − .6 v3",

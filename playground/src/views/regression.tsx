@@ -23,11 +23,13 @@ const presets: Preset[] = prompts?.words !== undefined ? [
   { title: "As in training", values: {},
     look: "Two in five examples carry a mark and a label of ±3 that means nothing. Mamba’s dots for them are empty: they do not arrive, and its answer is close to the truth. The linear Transformer lets all of them in." },
   { title: "Labels turned around", values: { fraction: 0.6, rule: "flip" },
-    look: "A majority now says the opposite of the truth, which training never had. The linear Transformer, and ridge regression with it, answer with the wrong sign more often than not; Mamba, whose gate looks at the mark and not at the label, still reads the minority." },
+    look: "A majority now says the opposite of the truth, which training never had. The linear Transformer, and ridge regression on all examples too, err more than who always answers 0; Mamba’s gate looks at the mark and not at the label, so it still reads the minority." },
   { title: "Larger lies", values: { size: 9 },
-    look: "The labels of poisoned examples are three times as large as in training. What is let in of them hurts three times as much, and its square nine times." },
-  { title: "Faint marks", values: { scale: 0.5 },
-    look: "The mark that gives poison away is a quarter of what it was. Mamba’s gate hardly sees it: the dots of poisoned examples fill up, and its error with them. Raise the size of the mark again." },
+    look: "The labels of poisoned examples are three times as large as in training. What is let in of them hurts with its square: the linear Transformer’s error more than triples, Mamba’s stays where it was." },
+  { title: "No poison", values: { fraction: 0 },
+    look: "Clean examples only: the gate has nothing to shut out, but it still forgets, and the linear Transformer errs a little less than Mamba. Ridge regression, which is no single step, is far ahead of both. Click a dot to poison it." },
+  { title: "Faint marks", values: { scale: 0.2 },
+    look: "The mark that gives poison away is a tenth of what it was. Mamba’s gate hardly sees it: the dots of poisoned examples fill up, and its error with them. Raise the size of the mark again." },
   { title: "Before training", values: { trained: 0 },
     look: "The gate knows no marks yet: it lets in the last examples, whatever they are. Play the training and watch the poisoned dots empty." },
 ];
@@ -35,7 +37,7 @@ const presets: Preset[] = prompts?.words !== undefined ? [
 export function RegressionTab() {
   const values = state.value.values.regression;
   const poisoned = numberPrompt.value.examples.filter((example) => example.outlier).length;
-  const rules = { random: `± a number (random)`, flip: "the opposite (flip)", target: "always 1 (target)" };
+  const rules = { random: "± a number (random)", flip: "the opposite (flip)", target: "always 1 (target)" };
   return (
     <>
       <p class="intro">{prompts!.words !== undefined ? `${prompts!.words} They run in this page, in double precision.` : <>Now labels are numbers: y = w·x with a little noise, and a new w in every prompt. The query asks
@@ -150,7 +152,7 @@ function SquaredBar({ which, name, top }: { which: number; name: string; top: nu
   const at = (value: number): string => share(Math.min(Math.max(value, 0) / top, 1));
   return (
     <span class="error" data-error={name} data-prompts={counted} data-mean={mean}>
-      <span class="caption soft">squared error, random prompts</span>
+      <span class="caption soft">mean squared error</span>
       <span class="track" aria-hidden="true">
         <span class="fill" style={{ width: at(mean) }} />
         <span class="range" style={{ left: at(mean - spread), width: at(2 * spread) }} />

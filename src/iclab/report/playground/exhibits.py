@@ -61,7 +61,7 @@ def exhibits(lab: Lab | None = None) -> list[Exhibit]:
         gated.training, learning_rate=rate)), GATED_STEPS), GATED_STEPS) for member, rate in RATES.items()]
     shown += [Exhibit(f"softmax_{name}", recording(setting.run(), SOFTMAX_STEPS), SOFTMAX_STEPS)
               for name, setting in STARTS.items()]
-    shown += [Exhibit(f"{REGRESSION}{member}", recording(regression_run(member, max(REGRESSION_STEPS)), REGRESSION_STEPS),
+    shown += [Exhibit(REGRESSION + member, recording(regression_run(member, max(REGRESSION_STEPS)), REGRESSION_STEPS),
                       REGRESSION_STEPS) for member in ("mamba", "linear")]
     return [*shown, Exhibit("chain", recording(a_run(max(CHAIN_STEPS)), CHAIN_STEPS), CHAIN_STEPS)]
 

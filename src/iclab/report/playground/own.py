@@ -57,9 +57,9 @@ class Playground:
 def playground(models: Trained | Sequence[Trained] | Mapping[str, Trained]) -> Playground:
     """A page in which these trained models read prompts that you poison, mix and break by hand.
 
-    Models of labelled prompts share one prompt, models of regression and of chains others, so each kind must have been trained on prompts of
-    one structure (`SAME`); the other fields of the prompts may differ, and the page begins with those of the first
-    model. GatedAttention, SoftmaxMLP and ChainAttention can be shown.
+    Models of labelled prompts share one prompt, those of regression and of chains others, so each kind must have been
+    trained on prompts of one structure (`SAME`); the other fields of the prompts may differ, and the page begins with
+    those of the first model. GatedAttention, SoftmaxMLP and ChainAttention can be shown.
     """
     shown = _named(models)
     tabs: dict[str, dict[str, Trained]] = {}
