@@ -27,7 +27,8 @@ def compare_regressors(page, number, trained, params, at, prompts):
     read = ask(page, """(number, at, width, prompts) => prompts.map(values => { const { output, layers } =
             iclab.read(iclab.regressors[number], at, { width, count: values.length / width,
                 values: new Float64Array(values) });
-            return [output, layers.map(layer => [...layer.scores]), layers.map(layer => [...(layer.gates ?? [])])]; })""",
+            return [output, layers.map(layer => [...layer.scores]),
+                layers.map(layer => [...(layer.gates ?? [])])]; })""",
                number, at, *as_columns(trained.run, drawn))
     outputs, scores, gates = zip(*read, strict=True)
     close(outputs, expected)

@@ -70,7 +70,8 @@ def own_number_data(runs: Sequence[Run]) -> dict[str, Any]:
     """The same of the user's own prompts, with a sentence on what they are made of."""
     prompts = [run.prompts for run in runs]
     first = prompts[0]
-    tasks = "a new task in every prompt" if first.pool is None else f"{first.pool} tasks"
+    tasks = ("a new task in every prompt" if first.pool is None
+             else f"{first.pool} tasks{' of either sign' * first.mirrored}")
     words = (f"{_subject(runs)} trained on regression prompts with {tasks}, {first.signals} coordinates that count, "
              f"noise {first.noise:g} and {_outlier_words(first.outlier_patterns)}.")
     if first.label_rule not in NAMED_RULES:
