@@ -17,17 +17,26 @@ const poisoning = computed<Poisoning>(() => poisoningOf(values.value));
 
 export interface Estimator { key: string; name: string; words: string; answer(columns: Columns, clean: Uint8Array, now: Poisoning): number }
 
-/** The estimators beside which the models stand; the last knows everything that can be known. */
-export const ESTIMATORS: Estimator[] = [
+/** Of Gaussian tasks, ridge on the clean examples is the best that can be. */
+const floor = prompts?.tasks === undefined && prompts?.nonzero === null ? "the floor" : "the best for Gaussian tasks, which these are not";
+const onAll: Estimator[] = [
   { key: "ridge", name: "ridge on all examples", words: "it also sees the outlier’s coordinates, but believes every label",
     answer: (columns, clean) => ridge(columns, new Uint8Array(clean.length).fill(1), bestPenalty(prompts.noise, prompts.signals)) },
   { key: "huber", name: "Huber’s regression", words: "gives labels far from its fit less weight",
     answer: (columns) => huber(columns, bestPenalty(prompts.noise, prompts.signals), prompts.noise) },
-  { key: "step", name: "one step, clean examples", words: "told which are clean: the best step of gradient descent, which is what one layer with a perfect gate can do",
+];
+const onClean: Estimator[] = [
+  { key: "step", name: "one step", words: "the best step of gradient descent, which is what one layer with a perfect gate can do",
     answer: (columns, clean, now) => descentStep(columns, clean, cleanStepRate(now.length, now.fraction, prompts.signals, prompts.noise)) },
-  { key: "ridge_clean", name: "ridge, clean examples", words: "told which are clean: the floor, the dotted line of every bar",
+  { key: "ridge_clean", name: "ridge", words: `${floor}, the dotted line of every bar`,
     answer: (columns, clean) => ridge(columns, clean, bestPenalty(prompts.noise, prompts.signals)) },
 ];
+
+/** Whether examples can be poisoned. */
+export const outliersIn = (prompts?.outliers ?? 0) > 0;
+/** The estimators beside which the models stand; the last knows everything that can be known. */
+export const ESTIMATORS: Estimator[] = outliersIn
+  ? [...onAll, ...onClean.map((one) => ({ ...one, name: `${one.name}, clean examples`, words: `told which are clean: ${one.words}` }))] : onClean;
 
 /** Answers of models and estimators to a prompt. */
 function asked(prompt: NumberPrompt, now: Poisoning, at: number): { readings: Reading[]; estimates: number[] } {

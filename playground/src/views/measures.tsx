@@ -2,22 +2,20 @@
 import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { announce } from "../announced";
-import { exhibits } from "../exhibits";
 import type { Measured } from "../prompts/regression";
-import { drawnNumbers, numberPrompt } from "../regressions";
+import { drawnNumbers, numberPrompt, outliersIn } from "../regressions";
 import { state } from "../state";
 import { share, signed } from "./parts";
 import { marked } from "./tokens";
 
 /** Which example the words below the row speak of. */
 export const pointed = signal<number | null>(null);
-const poisonable = (exhibits.regression?.prompts.outliers ?? 0) > 0;
 const now = (): Measured[] => numberPrompt.peek().examples;
 
 /** Poison an example or clean it. */
 export function toggled(id: number): void {
   pointed.value = id;
-  if (!poisonable) return;
+  if (!outliersIn) return;
   const drawn = drawnNumbers.peek().examples.find((example) => example.id === id)!;
   const place = now().findIndex((example) => example.id === id);
   state.value = { ...state.peek(), outliers: marked(state.peek().outliers, id, !now()[place].outlier, drawn.outlier) };
@@ -49,7 +47,7 @@ export function Measures() {
   };
   return (
     <div class="tokens measures" ref={row} role="group" style={{ "--columns": examples.length + 1 }}
-      aria-label={`Labels of the examples, the query last. Arrow keys choose${poisonable ? ", Enter poisons" : ""}.`}>
+      aria-label={`Labels of the examples, the query last. Arrow keys choose${outliersIn ? ", Enter poisons" : ""}.`}>
       {examples.map((example, place) => (
         <div key={example.id} data-id={example.id} role="button" tabIndex={example.id === focused ? 0 : -1} aria-pressed={example.outlier}
           aria-label={described(example, place, examples.length)}
@@ -74,12 +72,12 @@ function Bar({ value }: { value: number }) {
 export function MeasureEditor() {
   const { examples } = numberPrompt.value;
   const place = examples.findIndex(({ id }) => id === pointed.value);
-  if (place < 0) return <p class="editor">{poisonable && "Click a dot or a bar to poison its example. "}By keys: arrows choose{poisonable && ", Enter poisons"}.</p>;
+  if (place < 0) return <p class="editor">{outliersIn && "Click a dot or a bar to poison its example. "}By keys: arrows choose{outliersIn && ", Enter poisons"}.</p>;
   const example = examples[place];
   return (
     <p class="editor">
       <span class="which">{described(example, place, examples.length)}.</span>
-      {poisonable && <button type="button" onClick={() => toggled(example.id)}>{example.outlier ? "Clean it" : "Poison it"}</button>}
+      {outliersIn && <button type="button" onClick={() => toggled(example.id)}>{example.outlier ? "Clean it" : "Poison it"}</button>}
     </p>
   );
 }

@@ -149,7 +149,7 @@ export function Strip({ name, values, kinds, most, height, held, onDrag }: {
     if (!Number.isNaN(held[i])) lids += `M${i}.04 ${(zero - LID - (zero - LID) * Math.min(held[i] / most, 1)).toFixed(4)}h.92v${LID}h-.92z`;
   }
   return (
-    <svg class={`strip ${name}`} viewBox={`0 0 ${kinds.length} 1`} preserveAspectRatio="none" height={height} aria-hidden="true"
+    <svg class={`strip ${name} ${onDrag === undefined ? "" : "draggable"}`} viewBox={`0 0 ${kinds.length} 1`} preserveAspectRatio="none" height={height} aria-hidden="true"
       onPointerDown={onDrag} onPointerMove={onDrag}>
       <path d={`M0 ${zero}h${kinds.length}`} class="axis" vector-effect="non-scaling-stroke" />
       {Object.entries(paths).map(([kind, d]) => <path key={kind} class={kind} d={d} />)}

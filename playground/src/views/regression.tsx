@@ -1,8 +1,8 @@
 // Regression with outliers: models and estimators read one prompt of numbers, some of them poisoned.
 import type { ComponentChildren } from "preact";
 import { exhibits, type Model } from "../exhibits";
-import { FIELDS, redraw, state } from "../state";
-import { answers, ESTIMATORS, numberPrompt, regressors, squaredErrors } from "../regressions";
+import { redraw, state } from "../state";
+import { answers, ESTIMATORS, numberPrompt, outliersIn, regressors, squaredErrors } from "../regressions";
 import { Choice, largestOf, percent, type Preset, Presets, share, signed, Slider, small, Strip } from "./parts";
 import { PLACES } from "./poison";
 import { Measures, MeasureEditor } from "./measures";
@@ -11,11 +11,10 @@ import { Training } from "./training";
 
 const prompts = exhibits.regression?.prompts;
 const trained = prompts?.trained;
-const has = (field: string): boolean => FIELDS.regression[field] !== undefined;
 
 const presets: Preset[] = prompts?.words !== undefined ? [
   { title: "As in training", values: {}, look: "Prompts of the distribution that the models were trained on." },
-  ...(prompts.outliers > 0 ? [
+  ...(outliersIn ? [
     { title: "No poison", values: { fraction: 0 }, look: "Clean examples only. Click a dot to poison it: which answers move?" },
     { title: "Labels turned around", values: { fraction: 0.6, rule: "flip" },
       look: "More examples are poisoned than not, and say the opposite. A model that lets them in answers with the wrong sign." }] : []),
@@ -44,9 +43,9 @@ export function RegressionTab() {
         for one more y. An attacker marks some of the examples with a number in a coordinate of its own and makes up their labels.</>}</p>
       <Presets tab="regression" presets={presets} />
       <div class="columns">
-        <section class="controls" aria-label="The attack on the numbers">
-          <h2>The attack</h2>
-          {has("fraction") && <>
+        <section class="controls" aria-label={outliersIn ? "The attack" : "The prompts"}>
+          <h2>{outliersIn ? "The attack" : "The prompts"}</h2>
+          {outliersIn && <>
             <Slider tab="regression" name="fraction" label="Poisoned examples" show={(value) => `${percent(value)}, here ${poisoned} of ${values.length}`}>
               Training had {percent(trained!.fraction)}.</Slider>
             <Slider tab="regression" name="scale" label="Size of the mark" show={(value) => value.toFixed(1)}>The outlier in their inputs, by which a gate can tell them; training had {trained!.scale}.</Slider>
@@ -74,21 +73,21 @@ function Stage() {
         <button type="button" onClick={() => redraw("regression")}>Another prompt</button>
         <button type="button" aria-disabled={!touched} onClick={() => { state.value = { ...state.peek(), outliers: {} }; }}>Undo my changes</button>
       </div>
-      <p class="legend soft">Every dot is an example: across what its label should be, up what it is. On the diagonal lies the truth; <span class="bad">poisoned</span> ones
-        have spikes. A dot is as full as much of it arrives in the model. On the dotted line stands the query: a ring for its true value, the model’s answer in the model’s colour,
-        and between them the error. Click a dot to poison it, or to clean it.</p>
+      <p class="legend soft">Every dot is an example: across what its label should be, up what it is. On the diagonal lies the truth{outliersIn && <>; <span class="bad">poisoned</span> ones
+        have spikes</>}. A dot is as full as much of it arrives in the model. On the dotted line stands the query: a ring for its true value, the model’s answer in the model’s colour,
+        and between them the error.{outliersIn && " Click a dot to poison it, or to clean it."}</p>
       <div class="scatters">
-        {regressors.map((model, i) => <Scatter key={model.key} model={model} reading={readings[i]} ridges={[estimates[0], estimates[3]]} />)}
+        {regressors.map((model, i) => <Scatter key={model.key} model={model} reading={readings[i]} ridge={outliersIn ? estimates[0] : undefined} clean={estimates[estimates.length - 1]} />)}
       </div>
-      <div class={`board numbers-board ${numberPrompt.value.examples.length > 24 ? "roomy" : ""}`}>
+      <div class={`board numbers-board ${numberPrompt.value.examples.length > 24 || readings.some(({ layers }) => layers.length > 1) ? "roomy" : ""}`}>
         <div class="head">
           <span class="side soft">labels; far from the query → next to it</span>
           <Measures />
           <span class="side"><b>truth {signed(query.clean)}</b></span>
         </div>
         <MeasureEditor />
-        <p class="legend soft">Right: the answer, and the mean squared error over {squaredErrors.value.prompts.toLocaleString("en")} random prompts of this attack, on a
-          scale up to {top.toFixed(1)}. Dotted: the floor, ridge regression that is told which examples are clean. Who always answers 0 errs by about {(1 + prompts!.noise ** 2).toFixed(2)}.</p>
+        <p class="legend soft">Right: the answer, and the mean squared error over {squaredErrors.value.prompts.toLocaleString("en")} random prompts{outliersIn && " of this attack"}, on a
+          scale up to {top.toFixed(1)}. Dotted: ridge regression{outliersIn && " that is told which examples are clean"}. Who always answers 0 errs by about {(1 + prompts!.noise ** 2).toFixed(2)}.</p>
         {regressors.map((model, i) => <ModelRow key={model.key} model={model} which={i} top={top} />)}
         {ESTIMATORS.map(({ key, name, words }, i) => (
           <article key={key} class="row reference-row" data-model={key}>
@@ -156,7 +155,7 @@ function SquaredBar({ which, name, top }: { which: number; name: string; top: nu
       <span class="track" aria-hidden="true">
         <span class="fill" style={{ width: at(mean) }} />
         <span class="range" style={{ left: at(mean - spread), width: at(2 * spread) }} />
-        <span class="reference" style={{ left: at(floor) }} title="ridge on the clean examples" />
+        <span class="reference" style={{ left: at(floor) }} title={ESTIMATORS[ESTIMATORS.length - 1].name} />
       </span>
       <span class="number">{counted === 0 ? "…" : small(mean)}<span class="unseen"> squared error</span></span>
     </span>
@@ -165,6 +164,6 @@ function SquaredBar({ which, name, top }: { which: number; name: string; top: nu
 
 export function regressionSummary(): string {
   const { readings, estimates } = answers.value;
-  const said = [...regressors.map(({ name }, i) => `${name} ${signed(readings[i].output)}`), `ridge ${signed(estimates[0])}`];
+  const said = [...regressors.map(({ name }, i) => `${name} ${signed(readings[i].output)}`), `${ESTIMATORS[0].name} ${signed(estimates[0])}`];
   return `The true value is ${signed(numberPrompt.value.query.clean)}. ${said.join(" · ")}.`;
 }

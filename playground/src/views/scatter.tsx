@@ -11,7 +11,11 @@ const [WIDTH, HEIGHT, EDGE] = [300, 220, 8];
 const REACH = 16;
 const DOT = 4.2;
 
-export function Scatter({ model, reading, ridges: [ridge, clean] }: { model: Model; reading: Reading; ridges: [number, number] }) {
+export function Scatter({ model, reading, ridge, clean }: {
+  model: Model; reading: Reading;
+  /** What ridge regression says on all examples, if some can be poisoned, and on the clean ones. */
+  ridge?: number; clean: number;
+}) {
   const { examples, query } = numberPrompt.value;
   const { gates, scores } = reading.layers[reading.layers.length - 1];
   const taken = gates ?? scores;
@@ -22,6 +26,11 @@ export function Scatter({ model, reading, ridges: [ridge, clean] }: { model: Mod
   const y = (value: number): number => HEIGHT / 2 - (Math.max(-up, Math.min(value, up)) / up) * (HEIGHT / 2 - EDGE);
   const slope = Math.min(across, up);
   const asked = x(query.exact);
+  // Words stand towards the middle; those of two estimates that are close on either side.
+  const side = asked > WIDTH / 2 ? -1 : 1;
+  const apart = ridge !== undefined && Math.abs(y(ridge) - y(clean)) < 11 ? -side : side;
+  const word = (text: string, value: number, where: number) => (
+    <text class="said" x={asked + 12 * where} y={y(value) + 3} text-anchor={where < 0 ? "end" : "start"}>{text}</text>);
   const nearest = (event: MouseEvent & { currentTarget: SVGSVGElement }): void => {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(event.currentTarget.getScreenCTM()!.inverse());
     const away = examples.map(({ exact, label }) => Math.hypot(x(exact) - at.x, y(label) - at.y));
@@ -32,7 +41,7 @@ export function Scatter({ model, reading, ridges: [ridge, clean] }: { model: Mod
     <figure class="scatter" data-scatter={model.key} style={{ "--model": model.colour }}>
       <figcaption><span class="dot" aria-hidden="true" /><b>{model.name}</b> says {signed(reading.output)}, truth {signed(query.clean)}</figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" onClick={nearest}
-        aria-label={`${model.name} answers ${signed(reading.output)}, the true value is ${signed(query.clean)}; ridge regression on all examples ${signed(ridge)}, on the clean ones ${signed(clean)}`}>
+        aria-label={`${model.name} answers ${signed(reading.output)}, the true value is ${signed(query.clean)}; ridge regression ${ridge === undefined ? "" : `on all examples ${signed(ridge)}, on the clean ones `}${signed(clean)}`}>
         <path class="axis" d={`M0 ${HEIGHT / 2}H${WIDTH}M${WIDTH / 2} 0V${HEIGHT}`} />
         <path class="diagonal" d={`M${x(-slope)} ${y(-slope)}L${x(slope)} ${y(slope)}`} />
         <text x={WIDTH - 2} y={HEIGHT / 2 + 11} text-anchor="end">should be</text>
@@ -45,9 +54,9 @@ export function Scatter({ model, reading, ridges: [ridge, clean] }: { model: Mod
             <circle r={DOT * Math.sqrt(Math.min(Math.abs(taken[i]) / Math.max(most, 1e-300), 1))} />
           </g>))}
         <path class="gap" d={`M${asked} ${y(query.clean)}V${y(reading.output)}`} />
-        <path class="estimate" d={`M${asked - 9} ${y(ridge)}h18M${asked - 9} ${y(clean)}h18`} />
-        <text class="said" x={asked + (asked > WIDTH - 90 ? -12 : 12)} y={y(ridge) + 3} text-anchor={asked > WIDTH - 90 ? "end" : "start"}>ridge</text>
-        <text class="said" x={asked + (asked > WIDTH - 90 ? -12 : 12)} y={y(clean) + 3} text-anchor={asked > WIDTH - 90 ? "end" : "start"}>ridge, clean</text>
+        {[ridge, clean].map((value, i) => value !== undefined && <path key={i} class="estimate" d={`M${asked - 9} ${y(value)}h18`} />)}
+        {ridge !== undefined && word("ridge", ridge, apart)}
+        {word(ridge === undefined ? "ridge" : "ridge, clean", clean, side)}
         <circle class="true" cx={asked} cy={y(query.clean)} r="6" />
         <path class="answer" transform={`translate(${asked} ${y(reading.output)})`} d="M0-6L6 0L0 6L-6 0z" />
       </svg>

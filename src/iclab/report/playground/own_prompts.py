@@ -54,11 +54,12 @@ def number_data(prompts: Sequence[Regression], words: str | None = None) -> dict
     """Regression prompts as the page draws them."""
     first = prompts[0]
     rule = first.label_rule if first.label_rule in NAMED_RULES else "random"
-    data = {"dimension": first.dimension, "signals": first.signals, "constant": first.constant,
-            "outliers": first.outlier_patterns, "noise": float(first.noise), "nonzero": first.nonzero,
-            "trained": {"length": first.prompt_length, "fraction": float(first.outlier_fraction),
-                        "scale": float(first.outlier_scale), "size": float(first.outlier_label), "rule": rule,
-                        "placement": first.placement}}
+    data: dict[str, Any] = {
+        "dimension": first.dimension, "signals": first.signals, "constant": first.constant,
+        "outliers": first.outlier_patterns, "noise": float(first.noise), "nonzero": first.nonzero,
+        "trained": {"length": first.prompt_length, "fraction": float(first.outlier_fraction),
+                    "scale": float(first.outlier_scale), "size": float(first.outlier_label), "rule": rule,
+                    "placement": first.placement}}
     if words is not None:
         data["words"] = words
     if first.pool is not None:
