@@ -29,6 +29,7 @@ def test_curves_are_read_off_the_weights(models):
     assert data["curves"][0]["predicted"] == []
 
 
+@pytest.mark.slow
 def test_the_prediction_is_the_population_dynamics_with_its_start():
     run = exhibits()[0].run
     short = replace(run, training=replace(run.training, steps=8))

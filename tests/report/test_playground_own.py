@@ -120,10 +120,11 @@ def test_own_models_equal_python(board, mine):
         compare_labelled(board, number, mine[name])
 
 
-def test_own_gates_can_be_held_in_every_layer(board, mine):
+@pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_own_gates_can_be_held_in_every_layer(board, mine, number):
     go(board, "#poison")
-    for number, name in enumerate(LABELLED[:2]):
-        compare_held(board, number, mine[name], mine[name].params, 0, TURNED)
+    name = LABELLED[number]
+    compare_held(board, number, mine[name], mine[name].params, 0, TURNED)
 
 
 def test_own_regression_models_equal_python(board, mine):

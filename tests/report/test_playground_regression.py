@@ -58,7 +58,7 @@ def test_regression_models_equal_python(page, models):
                                replace(PROMPTS, label_rule="flip", outlier_scale=1.3, prompt_length=25))
 
 
-@pytest.mark.parametrize("changes", [{}, {"outlier_fraction": 0.0}, {"label_rule": "flip", "outlier_fraction": 0.9,
+@pytest.mark.parametrize("changes", [{"outlier_fraction": 0.0}, {"label_rule": "flip", "outlier_fraction": 0.9,
                                                                      "prompt_length": 12}])
 def test_estimators_equal_python(page, models, changes):
     compare_estimators(page, models[FIRST], replace(PROMPTS, **changes))
@@ -103,10 +103,8 @@ def test_what_the_models_read_is_the_prompt(page, models):
     y = np.array([[one["label"] for one in examples[:-1]] + [0.0]])
     assert [examples[i]["outlier"] for i in (0, 1, 2)] == [True, False, True]
     drawn = jax.tree.map(np.asarray, PROMPTS.sample(0, 1))
-    for number in (0, 1):
-        trained = models[FIRST + number]
-        output, _ = in_python(trained.run.model, trained.params, drawn._replace(x=x, y=y))
-        close(seen["answers"][number], output[0])
+    output, _ = in_python(models[FIRST].run.model, models[FIRST].params, drawn._replace(x=x, y=y))
+    close(seen["answers"][0], output[0])
     shown = page.locator("[data-output]").evaluate_all("all => all.map(one => Number(one.dataset.output))")
     assert shown == pytest.approx(seen["answers"])
 
