@@ -298,6 +298,19 @@ def test_prompts_without_outliers_have_no_poison(browser, tmp_path):
         assert page.complaints == []
 
 
+def test_regression_without_outliers_has_no_poison(browser, tmp_path):
+    run = Run(model=GatedAttention(member="linear", normalise=True), prompts=Regression(dimension=4), training=SQUARED)
+    iclab.playground(random_run(run, 0)).save(tmp_path / "clean.html")
+    with opened(browser, tmp_path / "clean.html") as page:
+        assert page.locator("[data-field]").count() == 1
+        assert page.locator("[data-output]").count() == 3
+        before = page.evaluate("JSON.stringify(iclab.numbers)")
+        page.locator(".measures .token").nth(2).click()
+        assert page.evaluate("JSON.stringify(iclab.numbers)") == before
+        assert "poison" not in page.locator("main").inner_text()
+        assert page.complaints == []
+
+
 def test_a_notebook_shows_the_page_in_a_frame(browser, mine, tmp_path):
     shown = iclab.playground(mine)._repr_html_()
     (tmp_path / "notebook.html").write_text(f"<!doctype html><title>a notebook</title>{shown}")

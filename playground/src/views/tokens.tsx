@@ -169,7 +169,7 @@ export function Editor() {
   const { examples } = attackedPrompt.value;
   const place = examples.findIndex((example) => example.id === selected.value);
   if (place < 0) {
-    return <p class={`editor ${holdable ? "holds" : ""}`}>Click an example to {poisonable ? "poison it, its sign to flip its label" : "flip its label"}; drag it nearer to the query or away from it{holdable && "; drag a gate bar up or down to hold that gate"}. By keys: arrows choose, {poisonable && "Enter poisons, "}F flips, Shift with an arrow moves{holdable && ", up and down hold its gate, G lets go"}.</p>;
+    return <p class={`editor ${holdable ? "holds" : ""}`}>Click an example to {poisonable ? "poison it, its sign to flip its label" : "flip its label"}; drag it nearer to the query or away from it{holdable && "; drag a gate bar up or down to hold that gate"}.<br />By keys: arrows choose, {poisonable && "Enter poisons, "}F flips, Shift with an arrow moves{holdable && ", up and down hold its gate, G lets go"}.</p>;
   }
   const example = examples[place];
   return (
