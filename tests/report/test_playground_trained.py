@@ -243,7 +243,8 @@ def test_what_the_words_of_the_regression_say_is_so(page):
     assert errors(page, "#regression?scale=0.2", 2000)["regression_mamba"] > 1.5 * usual["regression_mamba"]
     assert poison_arrives() > 0.1
     assert errors(page, "#regression?trained=0", 2000)["regression_mamba"] > 2 * usual["regression_mamba"]
-    assert poison_arrives() > 0.1
+    gates = page.evaluate("[...iclab.numbers.readings[0].layers[0].gates].slice(0, 40)")
+    assert sum(gates[-4:]) > 0.7 * sum(gates)
 
 
 def test_order_parameters_move_as_the_words_say_and_as_predicted(page):

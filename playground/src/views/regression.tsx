@@ -30,7 +30,7 @@ const presets: Preset[] = prompts?.words !== undefined ? [
   { title: "Faint marks", values: { scale: 0.2 },
     look: "The mark that gives poison away is a tenth of what it was. Mamba’s gate hardly sees it: the dots of poisoned examples fill up, and its error with them. Raise the size of the mark again." },
   { title: "Before training", values: { trained: 0 },
-    look: "The gate knows no marks yet: it lets in the last examples, whatever they are. Play the training and watch the poisoned dots empty." },
+    look: "The gate knows no marks yet, and forgets at once: only the last few examples arrive, whatever they are. Play the training: the clean dots fill, the poisoned ones do not." },
 ];
 
 export function RegressionTab() {
