@@ -1,6 +1,6 @@
 """The models of the playground, trained as in the papers' entries, with their weights during training.
 
-Cost: 12 models, about 50 s on two cores, mostly compiling; afterwards they are loaded from the store.
+Cost: 12 models, 25 to 50 s on two cores, mostly compiling; afterwards they are loaded from the store.
 """
 
 from __future__ import annotations
