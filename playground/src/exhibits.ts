@@ -1,5 +1,6 @@
 // What Python wrote into the page: settings of the prompts, and models with their weights along training.
 import type { Spec } from "./models/gated";
+import type { Numbers, Poisoning } from "./prompts/regression";
 
 export interface PackedModel extends Spec {
   key: string;
@@ -74,10 +75,28 @@ export interface Chains {
   own?: { length: number; matching: number; words: string };
 }
 
+/** Regression prompts as the models of the tab were trained on them. */
+export interface Regressions extends Numbers {
+  trained: Poisoning;
+  /** The tasks of a pool, a row of weights each; without it every prompt has a new one. */
+  tasks?: string;
+  /** What the user's own prompts are made of. */
+  words?: string;
+}
+
+/** Order parameters along training, and what the population dynamics predict of them. */
+export interface OrderCurves {
+  /** Key of the model. */
+  model: string;
+  steps: number[];
+  curves: { name: string; trained: number[]; predicted: number[] }[];
+}
+
 /** A tab has its data, or is not there. */
 export interface Exhibits {
   about: { version: string; date: string; seed: number; report: boolean; own: boolean };
-  poison?: { prompts: Attacked; models: PackedModel[] };
+  poison?: { prompts: Attacked; models: PackedModel[]; order?: OrderCurves };
+  regression?: { prompts: Regressions; models: PackedModel[] };
   softmax?: { prompts: Inputs & { trainingIrrelevantScale: number }; models: PackedModel[] };
   chain?: { prompts: Chains; models: PackedModel[] };
 }

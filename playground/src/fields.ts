@@ -1,5 +1,6 @@
 // What each field of a tab may be: of the papers' models as their text needs it, of the user's own by their prompts.
-import type { Attacked, Chains, Exhibits } from "./exhibits";
+import type { Attacked, Chains, Exhibits, Regressions } from "./exhibits";
+import { FINE, HOLDS } from "./models/held";
 import { DIRECTIONS, PLACEMENTS, RULES } from "./prompts/classification";
 
 /** A number in a range, or one of some words. */
@@ -19,6 +20,7 @@ const LISTED = 12;
 const seed: Field = { least: 0, most: MOST_SEED, step: 1, usual: 1 };
 const length: Field = { least: 4, most: 36, step: 1, usual: 20 };
 const coefficient = (usual: number): Field => ({ least: -1, most: 1, step: 0.05, usual });
+const gate: Field = { least: 0, most: 1, step: 1 / FINE, usual: 1 };
 const words = (list: readonly string[], usual: string): Field => ({ words: list, usual: list.includes(usual) ? usual : list[0] });
 const stops = (models: { steps: number[] }[]): Field => {
   const last = (models[0]?.steps.length ?? 1) - 1;
@@ -34,7 +36,17 @@ export const PAPERS = {
     first: coefficient(0.7), second: coefficient(0.6), third: coefficient(-0.4),
     rule: { words: RULES, usual: "flip" },
     placement: { words: PLACEMENTS, usual: "random" },
+    hold: { words: HOLDS, usual: "none" }, gate,
     trained: { least: 0, most: 8, step: 1, usual: 8 },
+  } as Fields,
+  regression: {
+    seed: { ...seed, usual: 5 }, length: { least: 8, most: 60, step: 1, usual: 40 },
+    fraction: { least: 0, most: 0.9, step: 0.05, usual: 0.4 },
+    scale: { least: 0, most: 6, step: 0.1, usual: 2 },
+    size: { least: 0, most: 9, step: 0.25, usual: 3 },
+    rule: { words: RULES, usual: "random" },
+    placement: { words: PLACEMENTS, usual: "random" },
+    trained: { least: 0, most: 6, step: 1, usual: 6 },
   } as Fields,
   thought: {
     seed: { ...seed, usual: 3 }, length: { ...length, least: 1, most: 64, usual: 32 },
@@ -58,11 +70,12 @@ export const PAPERS = {
   } as Fields,
 };
 
-export function fieldsOf({ about, poison, chain }: Exhibits): typeof PAPERS {
+export function fieldsOf({ about, poison, regression, chain }: Exhibits): typeof PAPERS {
   if (!about.own) return PAPERS;
   return {
     ...PAPERS,
-    ...(poison && { poison: { ...attackFields(poison.prompts), trained: stops(poison.models) } }),
+    ...(poison && { poison: { ...attackFields(poison.prompts), ...holdFields(poison), trained: stops(poison.models) } }),
+    ...(regression && { regression: { ...numberFields(regression.prompts), trained: stops(regression.models) } }),
     ...(chain && { thought: { ...slipFields(chain.prompts, chain.models.length), trained: stops(chain.models) } }),
   };
 }
@@ -96,6 +109,21 @@ function attackFields(prompts: Attacked): Fields {
   if (prompts.irrelevant > 0) fields.irrelevantScale = beyond(prompts.irrelevantScale);
   if (own.depth > 1) fields.layer = { least: 1, most: own.depth, step: 1, usual: own.depth };
   return fields;
+}
+
+/** Gates that may be held, where a model has any. */
+function holdFields({ prompts, models }: NonNullable<Exhibits["poison"]>): Fields {
+  if (!models.some(({ kind }) => kind === "gated")) return {};
+  return { hold: words(prompts.outliers > 0 ? HOLDS : ["none", "examples"], "none"), gate };
+}
+
+function numberFields({ trained, outliers }: Regressions): Fields {
+  const fields: Fields = { seed, length: examples(trained.length) };
+  if (outliers === 0) return fields;
+  return {
+    ...fields, fraction: { least: 0, most: 0.99, step: 0.01, usual: Math.min(trained.fraction, 0.99) },
+    scale: beyond(trained.scale), size: beyond(trained.size), rule: words(RULES, trained.rule), placement: words(PLACEMENTS, trained.placement),
+  };
 }
 
 function slipFields({ own, steps }: Chains, models: number): Fields {

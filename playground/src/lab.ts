@@ -2,7 +2,8 @@
 import { computed, untracked } from "@preact/signals";
 import { exhibits, type Model, model, unpacked } from "./exhibits";
 import { QUERIES } from "./fields";
-import { type Columns, read, type Reading } from "./models/gated";
+import { type Columns, type Held, read, type Reading } from "./models/gated";
+import { heldGates, type Hold } from "./models/held";
 import { attend, decide, readSoftmax } from "./models/softmax";
 import { ask, chainOfThought, endsOnly, type Reasoner } from "./models/chain";
 import { columnsOf, drawAttacked, drawMixed, edited, floor, newPatterns, type Prompt } from "./prompts/classification";
@@ -19,14 +20,14 @@ const reasoners = (exhibits.chain?.models ?? []).map(model);
 const chains = exhibits.chain?.prompts!;
 const basis = chains === undefined ? new Float64Array(0) : unpacked(chains.basis);
 const patternVectors = basis.slice(0, chains?.patterns * chains?.dimension);
-const MANY_PROMPTS = 7_654_321; // the seed of the prompts over which errors are counted
+export const MANY_PROMPTS = 7_654_321; // the seed of the prompts over which errors are counted
 
 /** The values of a tab; computed, so that what depends on them rests while others change. */
-const of = (tab: Tab) => computed(() => state.value.values[tab]);
+export const of = (tab: Tab) => computed(() => state.value.values[tab]);
 const poison = of("poison");
 const thought = of("thought");
 const mixing = of("softmax");
-const watched = (tab: Tab, text: () => string) => computed(() => (state.value.tab === tab ? text() : ""));
+export const watched = (tab: Tab, text: () => string) => computed(() => (state.value.tab === tab ? text() : ""));
 
 // --- poisoned prompts -------------------------------------------------------------------------------------------
 
@@ -50,16 +51,21 @@ function columnsByNorm(prompt: Prompt, scale: number): (norm: number) => Columns
   };
 }
 
-/** What a model makes of a labelled prompt. */
-export function readWith(one: Model, at: number, columns: Columns): Reading {
-  return one.kind === "softmax" ? readSoftmax(one.weights[at][0], columns) : read(one, one.weights[at], columns);
+/** What a model makes of a labelled prompt; a softmax has no gate that could be held. */
+export function readWith(one: Model, at: number, columns: Columns, held?: Held): Reading {
+  return one.kind === "softmax" ? readSoftmax(one.weights[at][0], columns) : read(one, one.weights[at], columns, held);
 }
 
 const attackedByNorm = computed(() => columnsByNorm(attackedPrompt.value, outlierScale.value));
 export const attackedColumns = computed<Columns>(() => attackedByNorm.value(1));
 
+/** What the gates of the examples are held at: in every prompt, and by hand in this one. */
+const heldIn = ({ examples }: Prompt, single?: Record<number, number>): Held | undefined =>
+  heldGates(examples, (poison.value.hold ?? "none") as Hold, Number(poison.value.gate), single);
+export const heldNow = computed(() => heldIn(attackedPrompt.value, edits.value.gates));
+
 export const readings = computed<Reading[]>(() =>
-  readers.map((one) => readWith(one, Number(poison.value.trained), attackedByNorm.value(one.norm))));
+  readers.map((one) => readWith(one, Number(poison.value.trained), attackedByNorm.value(one.norm), heldNow.value)));
 
 export const attackedErrors = running(
   watched("poison", () => JSON.stringify({ ...poison.value, seed: 0, layer: 0 })),
@@ -68,7 +74,8 @@ export const attackedErrors = running(
     return (prompt) => {
       const drawn = drawAttacked(now, attacked, source(MANY_PROMPTS, prompt));
       const columns = columnsByNorm(drawn, scale);
-      return readers.map((one) => (readWith(one, at, columns(one.norm)).output * drawn.truth > 0 ? 0 : 1));
+      const held = heldIn(drawn);
+      return readers.map((one) => (readWith(one, at, columns(one.norm), held).output * drawn.truth > 0 ? 0 : 1));
     };
   });
 

@@ -1,5 +1,6 @@
 // The state as a link: #tab?field=value&..., with the fields that differ from the usual ones, and changes by hand.
 // What a link gets wrong is left as usual: a link may be edited, or come from another version.
+import { FINE } from "./models/held";
 import { FIELDS, SHOWN, type State, type Tab, usual } from "./state";
 
 const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
@@ -24,6 +25,14 @@ export function toLink(state: State): string {
     const marks = { poisoned: ids(edits.poison, true), cleaned: ids(edits.poison, false), flipped: ids(edits.flip, true) };
     for (const [name, text] of Object.entries(marks)) if (text !== "") found.set(name, text);
     if (edits.order !== null) found.set("moved", letters(edits.order));
+    const held = Object.entries(edits.gates).flatMap(([id, value]) => [Number(id), Math.round(FINE * value)]);
+    if (held.length > 0) found.set("held", letters(held));
+  }
+  if (tab === "regression") {
+    for (const [name, wanted] of [["poisoned", true], ["cleaned", false]] as const) {
+      const text = ids(state.outliers, wanted);
+      if (text !== "") found.set(name, text);
+    }
   }
   if (tab === "thought" && Object.keys(state.chainEdits).length > 0) {
     found.set("steps", Object.entries(state.chainEdits).map(([place, off]) => `${place}.${off}`).join("_"));
@@ -49,12 +58,20 @@ export function fromLink(link: string): State {
       made.values[tab][field] = rule.step === 1 ? Math.round(value) : value;
     }
   }
+  const length = Number(made.values[tab].length);
+  const known = (text: string | null): number[] => [...new Set(numbers(text ?? ""))].filter((id) => id < length);
+  if (tab === "regression") {
+    for (const id of known(given.get("poisoned"))) made.outliers[id] = true;
+    for (const id of known(given.get("cleaned"))) made.outliers[id] = false;
+  }
   if (tab === "poison") {
-    const length = Number(made.values.poison.length);
-    const known = (text: string | null): number[] => [...new Set(numbers(text ?? ""))].filter((id) => id < length);
     for (const id of known(given.get("poisoned"))) made.edits.poison[id] = true;
     for (const id of known(given.get("cleaned"))) made.edits.poison[id] = false;
     for (const id of known(given.get("flipped"))) made.edits.flip[id] = true;
+    const held = numbers(given.get("held") ?? "");
+    for (let i = 0; i + 1 < held.length; i += 2) {
+      if (held[i] < length && held[i + 1] <= FINE) made.edits.gates[held[i]] = held[i + 1] / FINE;
+    }
     if (given.has("moved")) made.edits.order = known(given.get("moved"));
   }
   if (tab === "thought") {

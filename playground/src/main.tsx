@@ -1,25 +1,28 @@
-// The page: three tabs, a link that keeps the state, and the models' functions for whoever opens the console.
+// The page: its tabs, a link that keeps the state, and the models' functions for whoever opens the console.
 import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { exhibits } from "./exhibits";
 import {
-  attackedColumns, attackedPrompt, kept, mixedColumns, mixedPrompt, mixedReading, readers, readings, readWith, reasoner, softmaxes, thoughts,
+  attackedColumns, attackedPrompt, heldNow, kept, mixedColumns, mixedPrompt, mixedReading, readers, readings, readWith, reasoner, softmaxes, thoughts,
   thoughtsOn,
 } from "./lab";
+import { answers, ESTIMATORS, numberPrompt, regressors } from "./regressions";
 import { announced } from "./announced";
 import { fromLink, toLink } from "./link";
 import { attend, decide, hidden } from "./models/softmax";
-import { SHOWN, state, type Tab } from "./state";
+import { poisoningOf, SHOWN, state, type Tab } from "./state";
 import { poisonSummary } from "./views/board";
 import { OwnModels } from "./views/own";
+import { pointed } from "./views/measures";
 import { Poison } from "./views/poison";
+import { regressionSummary, RegressionTab } from "./views/regression";
 import { Softmax, softmaxSummary } from "./views/softmax";
 import { Thought, thoughtSummary } from "./views/thought";
 import { selected } from "./views/tokens";
 
 const { own } = exhibits.about;
-const NAMES: Record<Tab, string> = { poison: own ? "Labelled prompts" : "Poisoned prompts", thought: "Chain of thought", softmax: "Softmax Transformer" };
-const SUMMARIES: Record<Tab, () => string> = { poison: poisonSummary, thought: thoughtSummary, softmax: softmaxSummary };
+const NAMES: Record<Tab, string> = { poison: own ? "Labelled prompts" : "Poisoned prompts", regression: own ? "Regression prompts" : "Regression with outliers", thought: "Chain of thought", softmax: "Softmax Transformer" };
+const SUMMARIES: Record<Tab, () => string> = { poison: poisonSummary, regression: regressionSummary, thought: thoughtSummary, softmax: softmaxSummary };
 const copied = signal("");
 /** A page inside a notebook has no address of its own. */
 const addressed = location.protocol !== "about:";
@@ -66,7 +69,7 @@ function App() {
       </header>
       <main>
         <div id="panel" {...(SHOWN.length > 1 && { role: "tabpanel", "aria-labelledby": `tab-${tab}` })}>
-          {tab === "poison" ? (own ? <OwnModels /> : <Poison />) : tab === "thought" ? <Thought /> : <Softmax />}
+          {tab === "poison" ? (own ? <OwnModels /> : <Poison />) : tab === "regression" ? <RegressionTab /> : tab === "thought" ? <Thought /> : <Softmax />}
         </div>
       </main>
       <Summary />
@@ -94,7 +97,7 @@ function About() {
           play</code> trains them again.</>} The page computes in double precision with weights in single precision, and its prompts come
           from a generator of its own: the same distributions as in Python, not the same draws. In the console <code>iclab</code> holds
           the models and what they read.</p>
-        {[exhibits.poison, exhibits.softmax, exhibits.chain].flatMap((tab) => tab?.models ?? []).map((model) => (
+        {[exhibits.poison, exhibits.regression, exhibits.softmax, exhibits.chain].flatMap((tab) => tab?.models ?? []).map((model) => (
           <details key={model.key}>
             <summary>{model.name} <code>{model.run}</code></summary>
             <pre>{JSON.stringify(model.spec, null, 1)}</pre>
@@ -110,6 +113,7 @@ let known = location.hash;
 addEventListener("hashchange", () => {
   known = location.hash;
   selected.value = null;
+  pointed.value = null;
   state.value = fromLink(known);
 });
 let pending = 0;
@@ -137,6 +141,9 @@ const iclab = {
   get columns() { return attackedColumns.peek(); },
   get readings() { return readings.peek(); },
   get thoughts() { return thoughts.peek(); },
+  regressors, estimators: ESTIMATORS,
+  get numbers() { return { prompt: numberPrompt.peek(), poisoning: poisoningOf(state.peek().values.regression), ...answers.peek() }; },
+  get held() { return heldNow.peek(); },
   get mixed() { return { prompt: mixedPrompt.peek(), columns: mixedColumns.peek(), kept: kept.peek(), ...mixedReading.peek() }; },
 };
 declare global { interface Window { iclab: typeof iclab } }

@@ -3,14 +3,15 @@ import { signal } from "@preact/signals";
 import { exhibits } from "./exhibits";
 import { fieldsOf, type Fields, MIXED, MOST_SEED } from "./fields";
 import type { Attack, Edits, Mixing } from "./prompts/classification";
+import type { Poisoning } from "./prompts/regression";
 import type { ChainEdits, Slips } from "./prompts/chains";
 
-export const TABS = ["poison", "thought", "softmax"] as const;
+export const TABS = ["poison", "regression", "thought", "softmax"] as const;
 export type Tab = (typeof TABS)[number];
 export type Order = "small" | "large" | "random";
 
 export const FIELDS: Record<Tab, Fields> = fieldsOf(exhibits);
-const DATA: Record<Tab, unknown> = { poison: exhibits.poison, thought: exhibits.chain, softmax: exhibits.softmax };
+const DATA: Record<Tab, unknown> = { poison: exhibits.poison, regression: exhibits.regression, thought: exhibits.chain, softmax: exhibits.softmax };
 /** The tabs that this page has; all of them where there is no page. */
 export const SHOWN: readonly Tab[] = typeof document === "undefined" ? TABS : TABS.filter((tab) => DATA[tab] !== undefined);
 
@@ -21,16 +22,18 @@ export interface State {
   values: Record<Tab, Values>;
   edits: Edits;
   chainEdits: ChainEdits;
+  /** Examples of regression prompts poisoned or cleaned by hand. */
+  outliers: Record<number, boolean>;
 }
 
 export function usual(): State {
   const values = Object.fromEntries(TABS.map((tab) =>
     [tab, Object.fromEntries(Object.entries(FIELDS[tab]).map(([name, field]) => [name, field.usual]))]));
-  return { tab: SHOWN[0], values: values as Record<Tab, Values>, edits: untouched(), chainEdits: {} };
+  return { tab: SHOWN[0], values: values as Record<Tab, Values>, edits: untouched(), chainEdits: {}, outliers: {} };
 }
 
 export function untouched(): Edits {
-  return { poison: {}, flip: {}, order: null };
+  return { poison: {}, flip: {}, order: null, gates: {} };
 }
 
 export const state = signal<State>(usual());
@@ -52,6 +55,11 @@ export function attackOf(values: Values): Attack {
   const own = MIXED.map((name) => Number(values[name] ?? 0));
   // Prompts without outliers have no fields for them.
   return { fraction: 0, scale: 0, direction: "training", rule: "flip", placement: "random", ...(values as object), own } as Attack;
+}
+
+export function poisoningOf(values: Values): Poisoning {
+  // Prompts without outliers have no fields for them.
+  return { fraction: 0, scale: 0, size: 0, rule: "random", placement: "random", ...(values as object) } as Poisoning;
 }
 
 export function slipsOf(values: Values): Slips {

@@ -19,12 +19,16 @@ test("a state and its link are the same", () => {
 
 test("changes by hand are in the link", () => {
   const state = usual();
-  state.edits = { poison: { 0: true, 3: false, 19: true }, flip: { 7: true }, order: [...Array(20).keys()].reverse() };
+  state.edits = { poison: { 0: true, 3: false, 19: true }, flip: { 7: true }, order: [...Array(20).keys()].reverse(), gates: { 2: 0, 5: 0.35, 19: 1 } };
   assert.deepEqual(fromLink(toLink(state)), state);
   const other = usual();
   other.tab = "thought";
   other.chainEdits = { "0.2": 1, "11.0": 0, "31.1": 9 };
   assert.deepEqual(fromLink(toLink(other)), other);
+  const third = usual();
+  third.tab = "regression";
+  third.outliers = { 0: true, 7: false, 39: true };
+  assert.deepEqual(fromLink(toLink(third)), third);
 });
 
 test("the usual state has a short link", () => {
@@ -36,7 +40,7 @@ test("whatever a link says, every field keeps its rule", () => {
   for (const tab of TABS) {
     for (const text of nonsense) {
       const query = Object.keys(FIELDS[tab]).map((name) => `${name}=${encodeURIComponent(text)}`).join("&");
-      const { values, edits } = fromLink(`#${tab}?${query}&poisoned=${text}&moved=${text}&steps=${text}`);
+      const { values, edits } = fromLink(`#${tab}?${query}&poisoned=${text}&moved=${text}&held=${text}&steps=${text}`);
       for (const [name, field] of Object.entries(FIELDS[tab as Tab])) {
         const value = values[tab as Tab][name];
         if ("words" in field) assert.ok(field.words.includes(value as string));
@@ -44,6 +48,7 @@ test("whatever a link says, every field keeps its rule", () => {
         if (!("words" in field) && field.step === 1) assert.equal(value, Math.round(value as number));
       }
       assert.ok(Object.keys(edits.poison).every((id) => Number(id) < Number(values.poison.length)));
+      assert.ok(Object.values(edits.gates).every((gate) => gate >= 0 && gate <= 1));
     }
   }
   assert.deepEqual(fromLink("#other?a=b"), usual());

@@ -34,6 +34,15 @@ function recurrence(W_B: Float64Array, W_C: Float64Array, decay: (p: number[]) =
   return times(W_C, column(count - 1)).reduce((sum, value, k) => sum + value * state[k], 0);
 }
 
+test("a held gate is what the query gets, and leaves the others alone", () => {
+  const weights = { A: numbers(width * width), w: numbers(width), a: Float64Array.of() };
+  const free = read(spec, [weights], columns).layers[0];
+  const held = Float64Array.from({ length: count }, (_, i) => (i === 2 ? 0.7 : NaN));
+  const { output, layers: [layer] } = read(spec, [weights], columns, held);
+  assert.deepEqual([...layer.gates!], [...free.gates!].map((gate, i) => (i === 2 ? 0.7 : gate)));
+  near(output, layer.gates!.reduce((sum, gate, i) => sum + gate * free.scores[i] * columns.values[i * width + width - 1], 0));
+});
+
 test("every member is its recurrence", () => {
   const W_B = numbers(width * width);
   const W_C = numbers(width * width);

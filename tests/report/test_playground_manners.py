@@ -7,17 +7,19 @@ from browser import opened
 from exhibited import SOURCES
 from visitor import go, tokens, turn
 
-from iclab.report.playground.exhibits import CHAIN_STEPS, GATED_STEPS, SOFTMAX_STEPS
+from iclab.report.playground.exhibits import CHAIN_STEPS, GATED_STEPS, REGRESSION_STEPS, SOFTMAX_STEPS
 
 LINKS = ["#poison?seed=7&length=12&fraction=0.35&scale=1.5&direction=v2&rule=target&placement=far&trained=4",
          "#poison?fraction=0&poisoned=05&flipped=2&moved=1234567890abcdefghij",
          "#thought?seed=5&length=9&matching=0.5&right=0.8&pile=0.4&look=2&trained=3&steps=0.1.1_4.2.0",
+         "#poison?fraction=0.5&hold=clean&gate=0.35&held=0k5a",
+         "#regression?seed=9&length=30&fraction=0.5&scale=1.5&size=4&rule=flip&placement=far&trained=3&poisoned=0&cleaned=1",
          "#softmax?seed=3&decisive=0.4&sum=0.52&start=usual&pruned=0.25&order=random"]
 
 
 @pytest.mark.parametrize("link", LINKS)
 def test_a_link_brings_the_state_back(browser, path, page, link):
-    read = "() => JSON.stringify([iclab.prompt, iclab.readings, iclab.thoughts, iclab.mixed])"
+    read = "() => JSON.stringify([iclab.prompt, iclab.readings, iclab.thoughts, iclab.mixed, iclab.numbers])"
     usual = page.evaluate(read)
     go(page, link)
     state = page.evaluate(read)
@@ -41,6 +43,7 @@ def test_the_link_follows_the_visitor(page):
 
 @pytest.mark.parametrize("link", ["#poison?fraction=7&scale=x&direction=up&length=-3&poisoned=zz~&moved=",
                                   "#nothing?a=1", "#thought?right=&pile=NaN&steps=99.9.9_a&length=1e9",
+                                  "#poison?held=0~z9zz&hold=all&gate=-3", "#regression?poisoned=zz&length=2&size=x",
                                   "#softmax?sum=%E0%A4%A&order=3"])
 def test_a_wrong_link_is_corrected(page, link):
     go(page, link)
@@ -49,9 +52,9 @@ def test_a_wrong_link_is_corrected(page, link):
     assert page.evaluate("iclab.prompt.examples.length >= 4")
 
 
-@pytest.mark.parametrize("tab", ["poison", "thought", "softmax"])
+@pytest.mark.parametrize("tab", ["poison", "regression", "thought", "softmax"])
 def test_on_a_phone_and_in_the_dark(page, looks, tab):
-    go(page, f"#{tab}")
+    go(page, f"#{tab}{'?hold=examples' * (tab == 'poison')}")
     for width, scheme in ((390, "light"), (390, "dark"), (1280, "dark")):
         looks(width, scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -68,8 +71,11 @@ def test_accessible_by_the_rules_of_axe(page, looks, scheme, rules):
         pytest.skip("axe-core is not installed (npm ci in playground/)")
     looks(1280, scheme)
     page.evaluate(program.read_text())
-    for tab in ("poison", "thought", "softmax"):
+    for tab in ("poison", "regression", "thought", "softmax"):
         go(page, f"#{tab}")
+        if tab == "poison":
+            page.locator(".token").nth(2).focus()
+            page.keyboard.press("ArrowUp")  # the slider of its gate appears
         assert page.evaluate(f"""axe.run({rules}).then(({{ violations }}) =>
             violations.map(({{ id, nodes }}) => [id, nodes[0].html]))""") == []
 
@@ -98,7 +104,7 @@ def test_letters_and_signs_stand_out(page, looks, scheme):
 
 
 def test_presets_say_what_to_look_for(page):
-    for tab, count in (("poison", 5), ("thought", 4), ("softmax", 5)):
+    for tab, count in (("poison", 7), ("regression", 6), ("thought", 4), ("softmax", 5)):
         page.locator(f"#tab-{tab}").click()
         buttons = page.locator(".presets button")
         assert buttons.count() == count
@@ -136,7 +142,8 @@ def test_a_preset_leaves_other_tabs_alone(page):
 
 
 def test_sliders_reach_every_step_of_training(page):
-    for tab, steps in (("poison", GATED_STEPS), ("thought", CHAIN_STEPS), ("softmax", SOFTMAX_STEPS)):
+    for tab, steps in (("poison", GATED_STEPS), ("regression", REGRESSION_STEPS), ("thought", CHAIN_STEPS),
+                       ("softmax", SOFTMAX_STEPS)):
         go(page, f"#{tab}")
         assert page.locator("[data-field='trained']").get_attribute("max") == str(len(steps) - 1)
         assert page.locator(".training output").inner_text() == f"{steps[-1]:,} of {steps[-1]:,}"

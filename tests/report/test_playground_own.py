@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from browser import opened
 from exhibited import as_columns, ask, close, compare_thoughts, in_python, random_run
+from test_playground_held import compare_held
+from test_playground_regression import compare_estimators, compare_regressors
 from visitor import go, outputs, strip, tokens, turn
 
 import iclab
@@ -21,6 +23,7 @@ from iclab import (
     Classification,
     GatedAttention,
     LabelEmbedding,
+    Regression,
     Run,
     SoftmaxMLP,
     SpecError,
@@ -42,6 +45,8 @@ TURNED = Classification(dimension=16, relevant_patterns=5, irrelevant_patterns=4
                         noise_norm=0.3, coefficient_high=1.5, decisive_fraction=0.8, outlier_fraction=0.4,
                         tasks="cyclic:2", rotation_seed=3)
 CHAINS = Chain(dimension=12, patterns=6, reasoning_steps=2, prompt_length=5, noise_norm=0.2)
+NUMBERS = Regression(dimension=7, prompt_length=12, noise=0.2, nonzero=2, pool=5, mirrored=True, outlier_patterns=1,
+                     outlier_fraction=0.3)
 SQUARED = Training(loss="squared")
 MANY = 50
 
@@ -59,6 +64,10 @@ RUNS = {
                  prompts=CHAINS, training=SQUARED),
     "gated chain": Run(model=GatedAttention(layers=2, embedding=ChainEmbedding(steps=2)), prompts=CHAINS,
                        training=SQUARED),
+    "regression": Run(model=GatedAttention(member="mamba2", layers=2, normalise=True), prompts=NUMBERS,
+                      training=SQUARED),
+    "softmax regression": Run(model=SoftmaxMLP(neurons=12, embedding=LabelEmbedding(norm=2.0)), prompts=NUMBERS,
+                              training=SQUARED),
 }
 LABELLED = list(RUNS)[:3]
 
@@ -110,6 +119,27 @@ def compare_labelled(page, number, trained, prompts=TURNED):
 def test_own_models_equal_python(board, mine):
     for number, name in enumerate(LABELLED):
         compare_labelled(board, number, mine[name])
+
+
+@pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_own_gates_can_be_held_in_every_layer(board, mine, number):
+    go(board, "#poison")
+    name = LABELLED[number]
+    compare_held(board, number, mine[name], mine[name].params, 0, TURNED)
+
+
+def test_own_regression_models_equal_python(board, mine):
+    go(board, "#regression")
+    for number, name in enumerate(("regression", "softmax regression")):
+        compare_regressors(board, number, mine[name], mine[name].params, 0, NUMBERS)
+    compare_estimators(board, mine["regression"], NUMBERS)
+    assert "5 tasks of either sign" in board.locator(".intro").inner_text()
+    tasks = np.vstack([NUMBERS.pool_weights()])[:, :6]
+    for seed in range(3):
+        go(board, f"#regression?seed={seed}")
+        examples = board.evaluate("iclab.numbers.prompt.examples")
+        exact = tasks @ np.array([one["signal"] for one in examples]).T
+        assert np.abs(exact - [one["exact"] for one in examples]).max(axis=1).min() < 1e-5
 
 
 @pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -242,7 +272,7 @@ def test_the_page_begins_as_in_training_and_says_how_models_differ(board):
     assert (b - a) % 5 in (3, 4)
 
 
-@pytest.mark.parametrize("tab", ["poison", "thought"])
+@pytest.mark.parametrize("tab", ["poison", "regression", "thought"])
 def test_an_own_page_fits_a_phone_and_is_accessible(board, tab):
     go(board, f"#{tab}")
     for width in (390, 860, 1280):
@@ -266,6 +296,19 @@ def test_prompts_without_outliers_have_no_poison(browser, tmp_path):
         assert len(after) == 3
         assert not any(token[1] and not token[3] for token in after)
         assert before[0][2] != after[0][2]
+        assert page.complaints == []
+
+
+def test_regression_without_outliers_has_no_poison(browser, tmp_path):
+    run = Run(model=GatedAttention(member="linear", normalise=True), prompts=Regression(dimension=4), training=SQUARED)
+    iclab.playground(random_run(run, 0)).save(tmp_path / "clean.html")
+    with opened(browser, tmp_path / "clean.html") as page:
+        assert page.locator("[data-field]").count() == 1
+        assert page.locator("[data-output]").count() == 3
+        before = page.evaluate("JSON.stringify(iclab.numbers)")
+        page.locator(".measures .token").nth(2).click()
+        assert page.evaluate("JSON.stringify(iclab.numbers)") == before
+        assert "poison" not in page.locator("main").inner_text()
         assert page.complaints == []
 
 
@@ -329,7 +372,7 @@ def unread(run):
      "model 'g' must be a GatedAttention, SoftmaxMLP or ChainAttention to run in the page, got GPT2"),
     (lambda mine: {"u": unread(Run(model=Mine()))}, "ChainAttention to run in the page, got Mine"),
     (lambda mine: unread(Run(prompts=from_labelled(np.eye(6), [0, 0, 1, 1, 2, 2]))),
-     "must be trained on Classification or Chain to run in the page, got ArrayPrompts"),
+     "must be trained on Classification, Regression or Chain to run in the page, got ArrayPrompts"),
     (lambda mine: {"a": mine["softmax"], "b": unread(Run(prompts=replace(TURNED, dimension=20)))},
      "models must have the same prompts.dimension to read one prompt, got 16 for 'a' and 20 for 'b'"),
     (lambda mine: {"a": random_run(gated(), 0, np.nan)}, "model 'a' must have finite weights"),

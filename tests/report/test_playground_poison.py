@@ -205,8 +205,8 @@ def test_the_keyboard_does_all_of_it(page):
     assert page.locator("output").first.inner_text().startswith("95\u00a0%")
     page.locator("#tab-poison").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.activeElement.id === 'tab-thought'")
-    assert page.locator("#tab-thought").get_attribute("aria-selected") == "true"
+    page.wait_for_function("() => document.activeElement.id === 'tab-regression'")
+    assert page.locator("#tab-regression").get_attribute("aria-selected") == "true"
 
 
 def test_buttons_do_the_same_for_the_chosen_example(page):

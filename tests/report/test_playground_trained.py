@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from browser import opened
 from exhibited import compare_chain, compare_gated, compare_softmax
+from test_playground_regression import ESTIMATORS
 from visitor import go
 
+from iclab import clamp, intervene, measure_error, replace
 from iclab.cli import main
 from iclab.lab.laboratory import Lab
+from iclab.papers.beyond.regression_outliers import PROMPTS
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import in_domain, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
@@ -116,6 +119,32 @@ def test_errors_of_the_softmax_transformer_are_pythons(page, models, link, name,
     alike(errors(page, link, 4000)["softmax"], float(expected), 4000, 4000)
 
 
+@pytest.mark.parametrize(("link", "value", "where"), [
+    ("#poison?hold=examples", 1.0, "examples"), ("#poison?hold=poisoned&gate=0", 0.0, "poisoned"),
+    ("#poison?hold=clean&gate=0.3", 0.3, "clean")])
+def test_errors_with_gates_held_are_those_of_pythons_clamp(page, models, link, value, where):
+    held = [intervene(models[name], clamp("gates", value, where=where)) for name in RATES]
+    expected = model_errors(held, [attacked_prompts("flip", 0.6)], count=2000, seeds=[0] * len(RATES))[:, 0]
+    page_errors = errors(page, link, 2000)
+    for name, rate in zip(RATES, expected, strict=True):
+        alike(page_errors[name], float(rate), 2000, 2000)
+
+
+@pytest.mark.parametrize(("link", "changes"), [
+    ("#regression", {}), ("#regression?fraction=0.6&rule=flip&scale=1&length=30",
+                          {"outlier_fraction": 0.6, "label_rule": "flip", "outlier_scale": 1.0, "prompt_length": 30}),
+    ("#regression?size=6&placement=close&scale=0.5",
+     {"outlier_label": 6.0, "placement": "close", "outlier_scale": 0.5})])
+def test_squared_errors_are_pythons(page, models, link, changes):
+    test = replace(PROMPTS, **changes)
+    page_errors = errors(page, link, 2000)
+    for name, model in [(name, models[name]) for name in ("regression_mamba", "regression_linear")] + [
+            (name, make(test)) for name, make in zip(("ridge", "huber", "step", "ridge_clean"), ESTIMATORS,
+                                                     strict=True)]:
+        expected = measure_error(model, test, count=20_000).error
+        assert page_errors[name] == pytest.approx(expected, rel=0.2), name
+
+
 @pytest.mark.parametrize(("link", "right", "pile"), [("#thought?length=16", 0.71, 0.91),
                                                      ("#thought?length=16&right=0.6&pile=0.2", 0.6, 0.2)])
 def test_errors_of_chains_are_pythons(page, models, link, right, pile):
@@ -175,6 +204,56 @@ def test_what_the_words_of_poison_say_is_so(page):
     assert errors(page, "#poison?direction=v3", 1000)["mamba"] < 0.02
     far, close = (errors(page, f"#poison?scale=1&placement={place}", 1000)["mamba"] for place in ("far", "close"))
     assert far < 0.05 < 0.3 < close
+
+
+def test_what_the_words_of_held_gates_say_is_so(page):
+    opened_all = errors(page, "#poison?hold=examples", 1000)
+    assert abs(opened_all["mamba"] - opened_all["linear"]) < 0.1
+    assert right_and_wrong(page) == [False, False]
+    assert errors(page, "#poison?hold=poisoned", 1000)["mamba"] > opened_all["mamba"] + 0.1
+    assert max(errors(page, "#poison?hold=poisoned&gate=0", 1000).values()) < 0.02
+    assert right_and_wrong(page) == [True, True]
+
+
+def right_and_wrong(page):
+    return page.evaluate("iclab.readings.slice(0, 2).map(reading => reading.output * iclab.prompt.truth > 0)")
+
+
+def test_what_the_words_of_the_regression_say_is_so(page):
+    def off():
+        return page.evaluate("""(() => { const { prompt, readings } = iclab.numbers;
+            return readings.map(({ output }) => Math.abs(output - prompt.query.clean)); })()""")
+
+    def poison_arrives():
+        return page.evaluate("""(() => { const { prompt, readings: [{ layers: [{ gates }] }] } = iclab.numbers;
+            const sums = [0, 0]; prompt.examples.forEach(({ outlier }, i) => { sums[Number(outlier)] += gates[i]; });
+            return sums[1] / (sums[0] + sums[1]); })()""")
+
+    usual = errors(page, "#regression", 2000)
+    assert off()[0] < 0.3 < 1 < off()[1]
+    assert poison_arrives() < 0.02
+    assert usual["ridge_clean"] < usual["regression_mamba"] < usual["regression_linear"] < usual["ridge"]
+    turned = errors(page, "#regression?fraction=0.6&rule=flip", 2000)
+    assert turned["regression_mamba"] < 0.6 < 1.09 < min(turned["regression_linear"], turned["ridge"])
+    larger = errors(page, "#regression?size=9", 2000)
+    assert larger["regression_mamba"] == pytest.approx(usual["regression_mamba"], rel=0.05)
+    assert larger["regression_linear"] > 3 * usual["regression_linear"]
+    clean = errors(page, "#regression?fraction=0", 2000)
+    assert 2 * clean["ridge"] < clean["regression_linear"] < clean["regression_mamba"]
+    assert errors(page, "#regression?scale=0.2", 2000)["regression_mamba"] > 1.5 * usual["regression_mamba"]
+    assert poison_arrives() > 0.1
+    assert errors(page, "#regression?trained=0", 2000)["regression_mamba"] > 2 * usual["regression_mamba"]
+    gates = page.evaluate("[...iclab.numbers.readings[0].layers[0].gates].slice(0, 40)")
+    assert sum(gates[-4:]) > 0.7 * sum(gates)
+
+
+def test_order_parameters_move_as_the_words_say_and_as_predicted(page):
+    curves = {curve["name"]: curve for curve in page.evaluate("iclab.exhibits.poison.order.curves")}
+    score, outlier = curves["score, equal"], curves["w, outlier"]
+    assert score["trained"][-1] > 1 > 0.1 > score["trained"][0]
+    assert outlier["trained"][-1] < -1 < outlier["trained"][0]
+    for curve in curves.values():
+        np.testing.assert_allclose(curve["trained"], curve["predicted"], atol=0.25)
 
 
 def test_what_the_words_of_the_chains_say_is_so(page):

@@ -20,6 +20,10 @@ export interface Columns {
   values: Float64Array;
 }
 
+/** What gates are held at, one per column, NaN where a gate is free: iclab.clamp("gates", value, where=...). Only what
+ *  readers get of that column changes; a gate that is held open does not forget the columns before it. */
+export type Held = Float64Array;
+
 /** What the query sees of every column in one layer, its own last. */
 export interface Layer {
   scores: Float64Array;
@@ -87,6 +91,16 @@ interface Seen {
   weights: Float64Array;
 }
 
+/** What the query sees with these gates held. */
+function clamped(seen: Seen, held: Held | undefined): Seen {
+  held?.forEach((value, i) => {
+    if (Number.isNaN(value)) return;
+    seen.gates[i] = value;
+    seen.weights[i] = value * seen.scores[i];
+  });
+  return seen;
+}
+
 function fromQuery(spec: Spec, layer: Arrays, { width, count, values }: Columns): Seen {
   const query = (count - 1) * width;
   const [scores, gates, weights] = [0, 1, 2].map(() => new Float64Array(count));
@@ -123,50 +137,64 @@ function fromQuery(spec: Spec, layer: Arrays, { width, count, values }: Columns)
   return { scores, gates, weights };
 }
 
-/** The columns after a layer, P + o, computed state by state: h_t = d_t h_{t-1} + b_t p_t k_t^T, o_t = h_t q_t. */
-function passed(spec: Spec, layer: Arrays, { width, count, values }: Columns): Float64Array {
+/** The columns after a layer, P + o, computed state by state: h_t = d_t h_{t-1} + b_t p_t k_t^T, o_t = h_t q_t. A column
+ *  whose gate is held reaches every reader alike, so it is kept in a state of its own, which all read. */
+function passed(spec: Spec, layer: Arrays, { width, count, values }: Columns, held: Held | undefined): Float64Array {
   const gla = spec.member === "gla";
   const scale = spec.normalise ? 1 / count : 1;
   const found = Float64Array.from(values);
   const axes = gla ? layer.W_B.length / width : width;
   const state = new Float64Array(width * axes); // h, a row for every channel
+  const fixed = new Float64Array(width * axes); // the same of the columns whose gates are held
+  const keyOf = (t: number): Float64Array =>
+    (gla ? product(layer.W_B, width, values, t * width) : values.subarray(t * width, (t + 1) * width));
+  const free = (t: number): boolean => held === undefined || Number.isNaN(held[t]);
   const ones = new Float64Array(axes).fill(1);
   const takeUp = (t: number): void => {
-    const key = gla ? product(layer.W_B, width, values, t * width) : values.subarray(t * width, (t + 1) * width);
+    const key = keyOf(t);
     const logits = layer.w.length > 0 ? product(layer.w, width, values, t * width) : undefined;
     const kept = gla ? logits!.map(sigmoid) : ones;
     const shared = gla ? [0, 1] : gate(spec, logits?.[0] ?? 0, layer.a[0] ?? 0);
     for (let j = 0; j < width; j++) {
       const [decay, intake] = gla || logits === undefined || logits.length === 1 || j === 0
         ? shared : gate(spec, logits[j], layer.a[0] ?? 0);
-      const [keep, value] = [Math.exp(decay), intake * values[t * width + j]];
+      const [keep, value] = [Math.exp(decay), free(t) ? intake * values[t * width + j] : 0];
       for (let k = 0; k < axes; k++) state[j * axes + k] = keep * kept[k] * state[j * axes + k] + value * key[k];
     }
   };
+  for (let t = 0; t < count; t++) {
+    if (free(t)) continue;
+    const key = keyOf(t);
+    for (let j = 0; j < width; j++) {
+      for (let k = 0; k < axes; k++) fixed[j * axes + k] += held![t] * values[t * width + j] * key[k];
+    }
+  }
   if (!spec.causal) for (let t = 0; t < count; t++) takeUp(t);
   for (let t = 0; t < count; t++) {
     if (spec.causal) takeUp(t);
     const query = gla ? product(layer.W_C, width, values, t * width) : rowProduct(values, t * width, layer.A, width);
-    for (let j = 0; j < width; j++) found[t * width + j] += scale * dot(state, j * axes, query, 0, axes);
+    for (let j = 0; j < width; j++) {
+      found[t * width + j] += scale * (dot(state, j * axes, query, 0, axes) + dot(fixed, j * axes, query, 0, axes));
+    }
   }
   return found;
 }
 
 /** Every layer as the query sees it, with the columns that it reads. */
-export function layersOf(spec: Spec, weights: Arrays[], columns: Columns): (Seen & { columns: Columns })[] {
+export function layersOf(spec: Spec, weights: Arrays[], columns: Columns, held?: Held): (Seen & { columns: Columns })[] {
   let now = columns;
   return weights.map((layer, n) => {
-    const seen = { ...fromQuery(spec, layer, now), columns: now };
-    if (n + 1 < weights.length) now = { ...now, values: passed(spec, layer, now) };
+    const seen = { ...clamped(fromQuery(spec, layer, now), held), columns: now };
+    if (n + 1 < weights.length) now = { ...now, values: passed(spec, layer, now, held) };
     return seen;
   });
 }
 
 /** The output for the query, read off the label coordinate, in which every layer adds something. */
-export function read(spec: Spec & { norm: number }, weights: Arrays[], columns: Columns): Reading {
+export function read(spec: Spec & { norm: number }, weights: Arrays[], columns: Columns, held?: Held): Reading {
   const scale = spec.norm * (spec.normalise ? 1 / columns.count : 1);
   let output = 0;
-  const layers = layersOf(spec, weights, columns).map(({ scores, gates, weights: taken, columns: { width, values } }) => {
+  const layers = layersOf(spec, weights, columns, held).map(({ scores, gates, weights: taken, columns: { width, values } }) => {
     const votes = taken.map((weight, i) => scale * weight * values[i * width + width - 1]);
     for (const vote of votes) output += vote;
     return { scores, gates, votes };

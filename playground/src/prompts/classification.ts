@@ -8,8 +8,8 @@ export const RULES = ["flip", "target", "random"] as const;
 export const PLACEMENTS = ["random", "far", "close"] as const;
 /** Of the page of the papers' models. */
 export const DIRECTIONS = ["paper", "v1", "v2", "v3", "training", "against", "own"] as const;
-type Rule = (typeof RULES)[number];
-type Placement = (typeof PLACEMENTS)[number];
+export type Rule = (typeof RULES)[number];
+export type Placement = (typeof PLACEMENTS)[number];
 
 export interface Attack {
   length: number;
@@ -60,6 +60,8 @@ export interface Edits {
   poison: Record<number, boolean>;
   flip: Record<number, boolean>;
   order: number[] | null;
+  /** What gates of single examples are held at. */
+  gates: Record<number, number>;
 }
 
 const SLOTS = 8;
@@ -140,7 +142,7 @@ function inBall(radius: number, dimension: number, draw: Source, at: number): Fl
 }
 
 /** Poisoned examples all farthest from the query, all closest to it, or where they are. */
-function placed(examples: Example[], placement: Placement): Example[] {
+export function placed<Any extends { outlier: boolean }>(examples: Any[], placement: Placement): Any[] {
   if (placement === "random") return examples;
   const [poisoned, others] = [true, false].map((kind) => examples.filter((example) => example.outlier === kind));
   return placement === "far" ? [...poisoned, ...others] : [...others, ...poisoned];

@@ -1,9 +1,11 @@
 // One prompt, and what every model makes of it, layer by layer.
 import { exhibits, type Model } from "../exhibits";
-import { attackedErrors, attackedFloor, attackedPrompt, readers, readings } from "../lab";
+import { attackedErrors, attackedFloor, attackedPrompt, heldNow, readers, readings } from "../lab";
 import type { Reading } from "../models/gated";
 import { change, redraw, state } from "../state";
-import { Answer, chosen, ErrorBar, firstEdits, largestOf, percent, type Preset, signed, Slider, small, Strip } from "./parts";
+import { holdGate } from "./hold";
+import { Answer, chosen, ErrorBar, firstEdits, largestOf, type OnStrip, percent, type Preset, signed, Slider, small, Strip } from "./parts";
+import { Order } from "./order";
 import { Editor, poisonable, selected, Shape, Tokens } from "./tokens";
 import { Training } from "./training";
 
@@ -58,6 +60,7 @@ export function Board({ presets, training }: { presets: Preset[]; training: stri
         {readers.map((model, i) => <Row key={model.key} model={model} reading={readings.value[i]} which={i} />)}
       </div>
       {readers[0].steps.length > 1 && <Training tab="poison" steps={readers[0].steps}>{training}</Training>}
+      <Order />
     </section>
   );
 }
@@ -107,7 +110,8 @@ function Row({ model, reading, which }: { model: Model; reading: Reading; which:
         {place >= 0 && <span class="column" />}
         <span class="names" aria-hidden="true"><i>{gates === null ? "share" : "score"}</i>{gates !== null && <i>gate</i>}<i>vote</i></span>
         <Strip name="score" values={scores} kinds={kinds} most={largestOf(scores, bars)} height={gates === null ? 45 : 20} />
-        {gates !== null && <Strip name="gate" values={gates} kinds={kinds} most={Math.max(mostTaken, 0.25)} height={22} />}
+        {gates !== null && <Strip name="gate" values={gates} kinds={kinds} most={Math.max(mostTaken, heldNow.value === undefined ? 0.25 : 1)} height={22}
+          held={heldNow.value} onDrag={grip} />}
         <Strip name="vote" values={voted} kinds={voteKinds} most={largestOf(voted, bars)} height={26} />
       </div>
       <div class="result">
@@ -119,6 +123,30 @@ function Row({ model, reading, which }: { model: Model; reading: Reading; which:
       </div>
     </article>
   );
+}
+
+/** The bar that the mouse drags: where it took hold, whether it has moved since, and where the bar stood then, as the
+ *  page below an example's words may move when that example is chosen. */
+let grasped: { id: number; y: number; moves: boolean; foot: number; height: number } | null = null;
+
+/** Drag a gate bar: the height of the strip is the range from 0 to 1. A finger only chooses; it may want to scroll. */
+function grip(event: OnStrip): void {
+  const strip = event.currentTarget;
+  const box = strip.getBoundingClientRect();
+  if (event.type === "pointerdown") {
+    if (event.button !== 0 || !event.isPrimary) return;
+    const example = attackedPrompt.peek().examples[Math.floor(((event.clientX - box.left) / box.width) * strip.viewBox.baseVal.width)];
+    if (example === undefined) return; // the query's own column
+    selected.value = example.id;
+    if (event.pointerType === "touch") return;
+    grasped = { id: example.id, y: event.clientY, moves: false, foot: box.bottom, height: box.height };
+    strip.setPointerCapture(event.pointerId);
+    event.preventDefault(); // no text is selected meanwhile
+  } else if (grasped !== null && event.buttons === 0) grasped = null;
+  else if (grasped !== null) {
+    grasped.moves ||= Math.abs(event.clientY - grasped.y) > 2;
+    if (grasped.moves) holdGate(grasped.id, (grasped.foot - event.clientY) / grasped.height);
+  }
 }
 
 /** What the models said, in one sentence for screen readers. */

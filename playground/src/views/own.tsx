@@ -5,6 +5,7 @@ import { attack, attackedPrompt } from "../lab";
 import { directionsOf } from "../prompts/classification";
 import { FIELDS, state } from "../state";
 import { Board } from "./board";
+import { HoldMany } from "./hold";
 import { Choice, percent, type Preset, Presets, Slider } from "./parts";
 import { PLACES, RULES } from "./poison";
 import { poisonable } from "./tokens";
@@ -65,6 +66,7 @@ export function OwnModels() {
             The others carry a third pattern and a random label.</Slider>}
           {has("irrelevantScale") && <Slider tab="poison" name="irrelevantScale" label="Size of irrelevant patterns" show={(value) => value.toFixed(2)}>
             Training had {prompts!.irrelevantScale}.</Slider>}
+          <HoldMany />
           <Slider tab="poison" name="length" label="Examples">Training had {own!.length}{own!.length > MOST_EXAMPLES && `; the page shows at most ${MOST_EXAMPLES}`}.</Slider>
         </section>
         <Board presets={presets} training="" />

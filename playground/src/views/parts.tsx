@@ -93,7 +93,8 @@ function presetState(tab: Tab, preset: Preset): State {
   const fresh = usual();
   const now = state.peek();
   const made = { ...now, tab, values: { ...now.values, [tab]: { ...fresh.values[tab], ...values } } };
-  return tab === "poison" ? { ...made, edits: firstEdits(preset) } : tab === "thought" ? { ...made, chainEdits: {} } : made;
+  return tab === "poison" ? { ...made, edits: firstEdits(preset) } : tab === "thought" ? { ...made, chainEdits: {} }
+    : tab === "regression" ? { ...made, outliers: {} } : made;
 }
 
 /** The preset from which the visitor went on. */
@@ -121,10 +122,19 @@ export function Presets({ tab, presets }: { tab: Tab; presets: Preset[] }) {
   );
 }
 
+export type OnStrip = PointerEvent & { currentTarget: SVGSVGElement };
+
+/** How thick a lid is, as a share of the strip. */
+const LID = 0.12;
+
 /** Bars of one strip, one a column; up is positive. `kinds` are their classes; all bars of a kind are one path, which a
  *  browser draws many times faster than as many elements. */
-export function Strip({ name, values, kinds, most, height }: {
+export function Strip({ name, values, kinds, most, height, held, onDrag }: {
   name: string; values: ArrayLike<number>; kinds: string[]; most: number; height: number;
+  /** Bars that stand where the visitor holds them get a lid; NaN for the others. */
+  held?: ArrayLike<number>;
+  /** When the pointer goes down on it, and while it moves. */
+  onDrag?: (event: OnStrip) => void;
 }) {
   const paths: Record<string, string> = {};
   let zero = 1;
@@ -134,10 +144,16 @@ export function Strip({ name, values, kinds, most, height }: {
     const top = values[i] < 0 ? zero : zero - size;
     paths[kinds[i]] = `${paths[kinds[i]] ?? ""}M${i}.14 ${top.toFixed(4)}h.72v${size.toFixed(4)}h-.72z`;
   }
+  let lids = "";
+  for (let i = 0; held !== undefined && i < kinds.length; i++) {
+    if (!Number.isNaN(held[i])) lids += `M${i}.04 ${(zero - LID - (zero - LID) * Math.min(held[i] / most, 1)).toFixed(4)}h.92v${LID}h-.92z`;
+  }
   return (
-    <svg class={`strip ${name}`} viewBox={`0 0 ${kinds.length} 1`} preserveAspectRatio="none" height={height} aria-hidden="true">
+    <svg class={`strip ${name} ${onDrag === undefined ? "" : "draggable"}`} viewBox={`0 0 ${kinds.length} 1`} preserveAspectRatio="none" height={height} aria-hidden="true"
+      onPointerDown={onDrag} onPointerMove={onDrag}>
       <path d={`M0 ${zero}h${kinds.length}`} class="axis" vector-effect="non-scaling-stroke" />
       {Object.entries(paths).map(([kind, d]) => <path key={kind} class={kind} d={d} />)}
+      {lids !== "" && <path class="lid" d={lids} />}
     </svg>
   );
 }

@@ -4,6 +4,7 @@ import { attack, attackedPrompt } from "../lab";
 import { directionsOf } from "../prompts/classification";
 import { state } from "../state";
 import { Board } from "./board";
+import { HoldMany } from "./hold";
 import { Choice, percent, type Preset, Presets, Slider } from "./parts";
 
 const presets: Preset[] = [
@@ -17,6 +18,10 @@ const presets: Preset[] = [
     look: "Poison no stronger than in training, in a direction that barely moves the gate: the bars under poisoned examples are back, and Mamba’s error with them. Raise the strength to bring the filter back." },
   { title: "The gate opens", values: { fraction: 0, direction: "against" }, poisoned: [0],
     look: "One example carries poison that points against the training outliers. Far from the query Mamba has forgotten it. Drag it next to the query: it opens Mamba’s gate, gets nearly all of it, and the answer flips, as with other models whose gate it moves. For the linear Transformer it is one vote of twenty, wherever it stands." },
+  { title: "Hold the gate open", values: { fraction: 0.6, hold: "examples", gate: 1 },
+    look: "The gates of all examples are held open by hand, in every model: the lies arrive, and Mamba errs like the linear Transformer. So it is the gate that saves it. Open it on the poisoned ones alone, and it is worse still." },
+  { title: "Shut it on poison", values: { fraction: 0.6, hold: "poisoned", gate: 0 },
+    look: "The gates of poisoned examples are held shut in every model, and every model filters: even the linear Transformer, which has no gate of its own. How far can you open them before it goes wrong?" },
 ];
 const DIRECTIONS = {
   paper: "the paper’s v1′, v2′, v3′", v1: "v1′ = .7 v1 + .6 v2 − .4 v3", v2: "v2′ = .4 v1 + .7 v2 − .6 v3",
@@ -54,6 +59,7 @@ export function Poison() {
           <Choice tab="poison" name="placement" label="They stand" options={PLACES}
             onChange={() => { state.value = { ...state.peek(), edits: { ...state.peek().edits, order: null } }; }}>
             {moved ? "You moved examples by hand; undo to sort them again." : "What is near the query is remembered best: try it with strength 1."}</Choice>
+          <HoldMany />
           <Slider tab="poison" name="length" label="Examples">More examples, smaller floor.</Slider>
         </section>
         <Board presets={presets} training="At 0 the gate does not know poison: the last examples arrive, clean or not." />

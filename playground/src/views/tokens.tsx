@@ -3,9 +3,10 @@ import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { announce } from "../announced";
 import { exhibits } from "../exhibits";
-import { attackedPrompt, drawnPrompt } from "../lab";
+import { attackedPrompt, drawnPrompt, heldNow } from "../lab";
 import type { Example } from "../prompts/classification";
 import { state } from "../state";
+import { holdable, holdGate, HoldOne, nudgeGate } from "./hold";
 
 /** Which example the numbers and the buttons below the row speak of. */
 export const selected = signal<number | null>(null);
@@ -17,7 +18,7 @@ const now = () => attackedPrompt.peek().examples;
 const find = (id: number): Example => now().find((example) => example.id === id)!;
 
 /** Marks with one of them set, or taken away where it says what is so anyway. */
-function marked(marks: Record<number, boolean>, id: number, value: boolean, anyway: boolean): Record<number, boolean> {
+export function marked(marks: Record<number, boolean>, id: number, value: boolean, anyway: boolean): Record<number, boolean> {
   const { [id]: _, ...rest } = marks;
   return value === anyway ? rest : { ...rest, [id]: value };
 }
@@ -55,7 +56,9 @@ function said(id: number): void {
 function described(example: Example, place: number, count: number): string {
   const shape = { same: "circle, the query’s pattern", other: "square, the other pattern", third: "triangle, neither pattern of the task" }[kindOf(example)];
   const label = `label ${example.label > 0 ? "plus" : "minus"}${lies(example) ? ", which is wrong" : ""}`;
-  return `Example ${place + 1} of ${count}: ${shape}, ${label}${example.outlier ? ", poisoned" : ""}`;
+  const held = heldNow.peek()?.[place] ?? NaN;
+  const gate = Number.isNaN(held) ? "" : `, gate held at ${held.toFixed(2)}`;
+  return `Example ${place + 1} of ${count}: ${shape}, ${label}${example.outlier ? ", poisoned" : ""}${gate}`;
 }
 
 type Kind = "same" | "other" | "third";
@@ -78,7 +81,7 @@ export function Shape({ kind, poisoned = false }: { kind: Kind; poisoned?: boole
   );
 }
 
-const SPIKES = `M${Array.from({ length: 20 }, (_, i) => {
+export const SPIKES = `M${Array.from({ length: 20 }, (_, i) => {
   const [radius, angle] = [i % 2 === 0 ? 11.4 : 8, (i * Math.PI) / 10];
   return `${(radius * Math.cos(angle)).toFixed(1)} ${(radius * Math.sin(angle)).toFixed(1)}`;
 }).join("L")}Z`;
@@ -107,6 +110,8 @@ export function Tokens() {
     else if (event.key === "End") focus(count - 1);
     else if (key === "enter" || key === " " || key === "p") poisonToggled(id);
     else if (key === "f") labelFlipped(id);
+    else if (holdable && (event.key === "ArrowUp" || event.key === "ArrowDown")) nudgeGate(id, event.key === "ArrowUp" ? 1 : -1);
+    else if (holdable && key === "g") holdGate(id, null);
     else if (key === "escape") selected.value = null;
     else return;
     event.preventDefault();
@@ -132,7 +137,7 @@ export function Tokens() {
         if (held.moved) movedTo(held.id, Math.min(placeAt(event.clientX), count - 1));
       }}
       onPointerUp={() => { drag.current = null; }} onPointerCancel={() => { drag.current = null; }}
-      aria-label={`Examples of the prompt, the query last. Arrow keys choose, ${poisonable ? "Enter poisons, " : ""}F flips the label, Shift with an arrow moves.`}>
+      aria-label={`Examples of the prompt, the query last. Arrow keys choose, ${poisonable ? "Enter poisons, " : ""}F flips the label, Shift with an arrow moves${holdable ? ", up opens its gate and down shuts it, G lets the gate go" : ""}.`}>
       {examples.map((example, place) => (
         <div key={example.id} data-id={example.id} role="button" tabIndex={example.id === focused ? 0 : -1}
           class={`token ${example.outlier ? "poisoned" : ""} ${selected.value === example.id ? "selected" : ""}`}
@@ -164,11 +169,11 @@ export function Editor() {
   const { examples } = attackedPrompt.value;
   const place = examples.findIndex((example) => example.id === selected.value);
   if (place < 0) {
-    return <p class="editor">Click an example to {poisonable ? "poison it, its sign to flip its label" : "flip its label"}; drag it nearer to the query or away from it. By keys: arrows choose, {poisonable && "Enter poisons, "}F flips, Shift with an arrow moves.</p>;
+    return <p class={`editor ${holdable ? "holds" : ""}`}>Click an example to {poisonable ? "poison it, its sign to flip its label" : "flip its label"}; drag it nearer to the query or away from it{holdable && "; drag a gate bar up or down to hold that gate"}.<br />By keys: arrows choose, {poisonable && "Enter poisons, "}F flips, Shift with an arrow moves{holdable && ", up and down hold its gate, G lets go"}.</p>;
   }
   const example = examples[place];
   return (
-    <p class="editor">
+    <p class={`editor ${holdable ? "holds" : ""}`}>
       <span class="which">{described(example, place, examples.length)}.</span>
       <span class="buttons">
         {poisonable && <button type="button" onClick={() => poisonToggled(example.id)}>{example.outlier ? "Clean it" : "Poison it"}</button>}
@@ -176,6 +181,7 @@ export function Editor() {
         <button type="button" aria-disabled={place === 0} onClick={() => movedTo(example.id, place - 1)}>← Farther</button>
         <button type="button" aria-disabled={place === examples.length - 1} onClick={() => movedTo(example.id, place + 1)}>Nearer →</button>
       </span>
+      {holdable && <HoldOne id={example.id} place={place} />}
     </p>
   );
 }

@@ -15,6 +15,7 @@ from iclab.core.errors import IclabError
 from iclab.core.files import write_whole
 from iclab.lab.laboratory import Lab
 from iclab.report.playground.exhibits import exhibits, kept, trained
+from iclab.report.playground.order_curves import predicted_order
 from iclab.report.playground.own import playground
 from iclab.report.playground.page import render
 from iclab.sweeps.store import Store, check_writable
@@ -84,5 +85,6 @@ def write_playground(out: Path, lab: Lab, models: Sequence[Trained] | None) -> P
         with bar(f"{len(exhibits())} models for the playground") as lab.progress:
             models = trained(lab)
     path = out / PAGE
-    write_whole(path, render(models, report=(out / "report.html").exists()).encode())
+    predicted = lab.remember(predicted_order, models[0].run)  # Mamba is the first exhibit
+    write_whole(path, render(models, report=(out / "report.html").exists(), predicted=predicted).encode())
     return path

@@ -1,6 +1,6 @@
 """The models of the playground, trained as in the papers' entries, with their weights during training.
 
-Cost: 10 models, about 40 s on two cores, mostly compiling; afterwards they are loaded from the store.
+Cost: 12 models, 25 to 50 s on two cores, mostly compiling; afterwards they are loaded from the store.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from iclab.core.spec import replace
 from iclab.lab.laboratory import Lab, per_seed
+from iclab.papers.beyond.regression_outliers import a_run as regression_run
 from iclab.papers.cot.settings import a_run
 from iclab.papers.icl.search import Setting
 from iclab.papers.mamba.settings import one_layer_run
@@ -27,7 +28,10 @@ RATES = {"mamba": 1.0, "linear": 0.1, "mamba2_step": 1.0, "retnet": 0.1, "gated_
 GATED_STEPS = (0, 4, 8, 12, 20, 40, 100, 300, 1000)
 SOFTMAX_STEPS = (0, 50, 100, 200, 1000)
 CHAIN_STEPS = (0, 5, 10, 15, 20, 30, 50, 200)
+REGRESSION_STEPS = (0, 50, 100, 200, 400, 1000, 3000)
 """Training steps at which the page shows the weights; step 0 is the initialization, the others are recorded."""
+REGRESSION = "regression_"
+"""Names of the models trained on regression prompts begin with it."""
 STARTS = {"usual": Setting(), "small": Setting(delta=0.05, norm=1.0)}
 """The softmax Transformer as the entries of the icl paper train it, and with the small start and label vector for which
 `icl.search` finds an error that pruning raises."""
@@ -57,6 +61,8 @@ def exhibits(lab: Lab | None = None) -> list[Exhibit]:
         gated.training, learning_rate=rate)), GATED_STEPS), GATED_STEPS) for member, rate in RATES.items()]
     shown += [Exhibit(f"softmax_{name}", recording(setting.run(), SOFTMAX_STEPS), SOFTMAX_STEPS)
               for name, setting in STARTS.items()]
+    shown += [Exhibit(REGRESSION + member, recording(regression_run(member, max(REGRESSION_STEPS)), REGRESSION_STEPS),
+                      REGRESSION_STEPS) for member in ("mamba", "linear")]
     return [*shown, Exhibit("chain", recording(a_run(max(CHAIN_STEPS)), CHAIN_STEPS), CHAIN_STEPS)]
 
 

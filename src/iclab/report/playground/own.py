@@ -18,8 +18,8 @@ from iclab.core.identity import to_json
 from iclab.core.limits import size_words
 from iclab.figures.style import COLOURS, NAMES, SPARE
 from iclab.models import ChainEmbedding, GatedAttention, LabelEmbedding
-from iclab.prompts import Chain, Classification
-from iclab.report.playground.own_prompts import SAME, chain_data, label_data
+from iclab.prompts import Chain, Classification, Regression
+from iclab.report.playground.own_prompts import SAME, chain_data, label_data, own_number_data
 from iclab.report.playground.page import about, page_of
 from iclab.report.playground.ported import PORTS, Arrays, described, read_weights
 from iclab.training import Run, Trained
@@ -27,8 +27,10 @@ from iclab.training.naming import differences, fields_of, value_text
 
 LARGEST_PAGE = 32 * 2**20
 """Bytes of weights as text that one page may hold: browsers and notebooks take it without delay."""
-FAMILIES = {Classification: "poison", Chain: "chain"}
+FAMILIES = {Classification: "poison", Regression: "regression", Chain: "chain"}
 """Families of prompts that the page can draw, and the tab in which it shows their models."""
+DATA = {"poison": label_data, "regression": own_number_data, "chain": chain_data}
+"""What the page reads of the prompts of each tab."""
 SAID = ("model.member", "model.layers", "model.gate_per_channel", "model.form", "model.chunk")
 """Fields that a note need not name: it tells them in words, or they do not change what a model computes."""
 
@@ -55,9 +57,9 @@ class Playground:
 def playground(models: Trained | Sequence[Trained] | Mapping[str, Trained]) -> Playground:
     """A page in which these trained models read prompts that you poison, mix and break by hand.
 
-    Models of labelled prompts share one prompt, chain models another, so each kind must have been trained on prompts of
-    one structure (`SAME`); the other fields of the prompts may differ, and the page begins with those of the first
-    model. GatedAttention, SoftmaxMLP and ChainAttention can be shown.
+    Models of labelled prompts share one prompt, those of regression and of chains others, so each kind must have been
+    trained on prompts of one structure (`SAME`); the other fields of the prompts may differ, and the page begins with
+    those of the first model. GatedAttention, SoftmaxMLP and ChainAttention can be shown.
     """
     shown = _named(models)
     tabs: dict[str, dict[str, Trained]] = {}
@@ -74,7 +76,7 @@ def playground(models: Trained | Sequence[Trained] | Mapping[str, Trained]) -> P
     for tab, group in tabs.items():
         runs = [trained.run for trained in group.values()]
         notes = [_note(run, runs) for run in runs]
-        data[tab] = {"prompts": (label_data if tab == "poison" else chain_data)(runs), "models": [
+        data[tab] = {"prompts": DATA[tab](runs), "models": [
             {"key": keys[name], "name": name, "note": note, "colour": colours[list(shown).index(name)], "run": None,
              "spec": to_json(trained.run), **described(trained.run, [int(trained.steps[-1])], [weights[name]])}
             for (name, trained), note in zip(group.items(), notes, strict=True)]}
@@ -136,7 +138,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
     names = []
     for run in runs:
         member = getattr(run.model, "member", "softmax")
-        kind = NAMES[member] if type(run.prompts) is Classification or isinstance(run.model, GatedAttention) else None
+        kind = NAMES[member] if type(run.prompts) is not Chain or isinstance(run.model, GatedAttention) else None
         names.append(", ".join([kind or type(run.model).__name__, *_form(run.model)]))
     alike = {name: [run for run, other in zip(runs, names, strict=True) if other == name] for name in names}
     names = [", ".join([name, *_differences(run, alike[name])]) for name, run in zip(names, runs, strict=True)]

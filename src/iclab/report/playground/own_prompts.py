@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from iclab.core.spec import lower
-from iclab.prompts import Chain, Classification
+from iclab.prompts import Chain, Classification, Regression
 from iclab.prompts.patterns import pattern_basis, unit_rows
 from iclab.prompts.tasks import all_tasks, parse_tasks
 from iclab.report.playground.ported import has_basis, packed, used_inputs
@@ -18,11 +18,15 @@ SAME: dict[type, tuple[str, ...]] = {
     Classification: ("dimension", "relevant_patterns", "irrelevant_patterns", "outlier_patterns", "pattern_norm",
                      "coefficient_low", "coefficient_high", "noise_norm", "outlier_mixtures", "pattern_mixtures",
                      "rotation_seed", "basis"),
-    Chain: ("dimension", "patterns", "reasoning_steps", "noise_norm", "pattern_mixtures")}
+    Chain: ("dimension", "patterns", "reasoning_steps", "noise_norm", "pattern_mixtures"),
+    Regression: ("dimension", "constant", "outlier_patterns", "noise", "nonzero", "pool", "pool_seed", "mirrored")}
 """Fields of the prompts that all models on a page must share; the page has a control for each of the others, except
 for the transition matrices of chains."""
 MOST_PAIRS = 10_000
 """Most tasks that a page lists."""
+DIFFER = " They differ in other fields of their prompts; the page begins with those of the first."
+NAMED_RULES = ("random", "flip", "target")
+"""Rules for labels of poisoned examples that the page has too."""
 
 
 def label_data(runs: Sequence[Run]) -> dict[str, Any]:
@@ -44,6 +48,39 @@ def label_data(runs: Sequence[Run]) -> dict[str, Any]:
     if has_basis(prompts):
         data["basis"] = packed(np.asarray(pattern_basis(prompts.dimension, prompts.rotation_seed, prompts.basis)))
     return data
+
+
+def number_data(prompts: Sequence[Regression], words: str | None = None) -> dict[str, Any]:
+    """Regression prompts as the page draws them."""
+    first = prompts[0]
+    rule = first.label_rule if first.label_rule in NAMED_RULES else "random"
+    data: dict[str, Any] = {
+        "dimension": first.dimension, "signals": first.signals, "constant": first.constant,
+        "outliers": first.outlier_patterns, "noise": float(first.noise), "nonzero": first.nonzero,
+        "trained": {"length": first.prompt_length, "fraction": float(first.outlier_fraction),
+                    "scale": float(first.outlier_scale), "size": float(first.outlier_label), "rule": rule,
+                    "placement": first.placement}}
+    if words is not None:
+        data["words"] = words
+    if first.pool is not None:
+        data["tasks"] = packed(first.pool_weights()[:, :first.signals])
+    return data
+
+
+def own_number_data(runs: Sequence[Run]) -> dict[str, Any]:
+    """The same of the user's own prompts, with a sentence on what they are made of."""
+    prompts = [run.prompts for run in runs]
+    first = prompts[0]
+    tasks = ("a new task in every prompt" if first.pool is None
+             else f"{first.pool} tasks{' of either sign' * first.mirrored}")
+    words = (f"{_subject(runs)} trained on regression prompts with {tasks}, {first.signals} coordinates that count, "
+             f"noise {first.noise:g} and {_outlier_words(first.outlier_patterns)}.")
+    if first.label_rule not in NAMED_RULES:
+        words += (f" Training had a label rule of its own, {_name(first.label_rule)}; on this page poisoned labels "
+                  "follow the rule that you choose.")
+    if any(other != first for other in prompts[1:]):
+        words += DIFFER
+    return number_data(prompts, words)
 
 
 def chain_data(runs: Sequence[Run]) -> dict[str, Any]:
@@ -82,13 +119,17 @@ def _label_words(runs: Sequence[Run]) -> str:
                      else f"turned at random (seed {prompts.rotation_seed})")
     if prompts.pattern_mixtures is not None:
         parts.append(f"mixed into {len(prompts.pattern_mixtures)} patterns")
-    parts.append(f"{outliers} outlier direction{'s' * (outliers != 1)}" if outliers else "no outliers")
+    parts.append(_outlier_words(outliers))
     if prompts.noise_norm:
         parts.append(f"noise up to {prompts.noise_norm:g}")
     words = f"{_subject(runs)} trained on prompts with {', '.join(parts)}."
     if any(run.prompts != prompts for run in runs[1:]):
-        words += " They differ in other fields of their prompts; the page begins with those of the first."
+        words += DIFFER
     return words
+
+
+def _outlier_words(count: int) -> str:
+    return f"{count} outlier direction{'s' * (count != 1)}" if count else "no outliers"
 
 
 def _subject(runs: Sequence[Run]) -> str:

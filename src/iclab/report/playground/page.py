@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import Any
@@ -17,24 +17,29 @@ from markupsafe import Markup
 from iclab.core.identity import to_json
 from iclab.core.spec import lower
 from iclab.figures.style import COLOURS, NAMES
+from iclab.papers.beyond.regression_outliers import PROMPTS as REGRESSION_PROMPTS
 from iclab.papers.cot.settings import default_test
 from iclab.papers.icl.settings import TRAINING_SCALE, out_of_domain
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.prompts.patterns import unit_rows
-from iclab.report.playground.exhibits import Exhibit, at_step, exhibits, weights
+from iclab.report.playground.exhibits import REGRESSION, Exhibit, at_step, exhibits, weights
+from iclab.report.playground.order_curves import MODEL, order_curves
+from iclab.report.playground.own_prompts import number_data
 from iclab.report.playground.ported import described, packed, read_weights, used_inputs
 from iclab.sweeps.store import run_id
 from iclab.training import Trained
 
+Predicted = Mapping[str, Sequence[float]]
 HERE = resources.files("iclab.report.playground")
 OTHER_NAMES = {"softmax_usual": "softmax Transformer, usual start", "softmax_small": "softmax Transformer, small start",
                "chain": "attention that reads chains"}
 """Names of the exhibits that figures do not show under these keys."""
 
 
-def render(models: Sequence[Trained], *, report: bool = False) -> str:
-    """The page of the papers' models as text; `report` says whether `report.html` lies beside it."""
-    return page_of(contents(models, report=report))
+def render(models: Sequence[Trained], *, report: bool = False, predicted: Predicted | None = None) -> str:
+    """The page of the papers' models as text; `report` says whether `report.html` lies beside it, `predicted` are
+    Mamba's order parameters by the population dynamics."""
+    return page_of(contents(models, report=report, predicted=predicted))
 
 
 def page_of(data: dict[str, Any]) -> str:
@@ -47,13 +52,18 @@ def page_of(data: dict[str, Any]) -> str:
                            data=Markup(as_script(data)))
 
 
-def contents(models: Sequence[Trained], *, report: bool = False) -> dict[str, Any]:
+def contents(models: Sequence[Trained], *, report: bool = False, predicted: Predicted | None = None
+             ) -> dict[str, Any]:
     """What the page's program reads: settings of the prompts, and every model with its weights during training."""
-    shown = {exhibit.name: _shown(exhibit, model) for exhibit, model in zip(exhibits(), models, strict=True)}
+    pairs = {exhibit.name: (exhibit, model) for exhibit, model in zip(exhibits(), models, strict=True)}
+    shown = {name: _shown(exhibit, model) for name, (exhibit, model) in pairs.items()}
     chain = shown.pop("chain")
+    numbers = [shown.pop(name) for name in list(shown) if name.startswith(REGRESSION)]
     softmax = {name: shown.pop(name) for name in list(shown) if name.startswith("softmax")}
     return {"about": about(int(models[0].run.init_seed), report=report),
-            "poison": {"prompts": _attacked(), "models": list(shown.values())},
+            "poison": {"prompts": _attacked(), "models": list(shown.values()),
+                       "order": order_curves(*pairs[MODEL], predicted or {})},
+            "regression": {"prompts": number_data([REGRESSION_PROMPTS]), "models": numbers},
             "softmax": {"prompts": _mixed(), "models": list(softmax.values())},
             "chain": {"prompts": _chains(), "models": [chain]}}
 
@@ -73,8 +83,9 @@ def _shown(exhibit: Exhibit, trained: Trained) -> dict[str, Any]:
     """An exhibit as the page's program reads it."""
     run = trained.run
     layers = [read_weights(run, at_step(trained, step)) for step in exhibit.steps]
-    return {"key": exhibit.name, "name": NAMES.get(exhibit.name) or OTHER_NAMES[exhibit.name],
-            "colour": COLOURS.get(exhibit.name, COLOURS["softmax"]), "run": run_id(run, weights), "spec": to_json(run),
+    member = exhibit.name.removeprefix(REGRESSION)
+    return {"key": exhibit.name, "name": NAMES.get(member) or OTHER_NAMES[member],
+            "colour": COLOURS.get(member, COLOURS["softmax"]), "run": run_id(run, weights), "spec": to_json(run),
             **described(run, list(exhibit.steps), layers)}
 
 

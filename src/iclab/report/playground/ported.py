@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclab.models import ChainAttention, GatedAttention, SoftmaxMLP
-from iclab.prompts import Chain
+from iclab.prompts import Chain, Regression
 from iclab.training import Run
 
 Arrays = dict[str, Float[np.ndarray, "*shape"]]
@@ -77,8 +77,9 @@ def used_coordinates(run: Run) -> Int[np.ndarray, " used"]:
 
 
 def used_inputs(prompts: Any) -> int:
-    """How many coordinates an input needs: those of patterns and outliers, or all where these lie across the axes."""
-    if has_basis(prompts) or prompts.noise_norm is not None:
+    """How many coordinates an input needs: those of patterns and outliers, or all where these lie across the axes
+    or inputs are no patterns."""
+    if isinstance(prompts, Regression) or has_basis(prompts) or prompts.noise_norm is not None:
         return prompts.dimension
     return prompts.relevant_patterns + prompts.irrelevant_patterns + prompts.outlier_patterns
 
