@@ -297,8 +297,8 @@ def _paragraph(text: str) -> str:
 
 
 SITE = {"claims": claims, "names": names}
-TABLES = {"counts": counts, "ours": ours, "commands": commands, "verdicts": verdicts, "beyond": beyond, "readings": readings,
-          "notation": notation, "laws": laws, "speed": speed, "index": index}
+TABLES = {"counts": counts, "ours": ours, "commands": commands, "verdicts": verdicts, "beyond": beyond,
+          "readings": readings, "notation": notation, "laws": laws, "speed": speed, "index": index}
 
 if __name__ == "__main__":
     for page in sorted(HERE.glob("*.md")):
