@@ -36,7 +36,7 @@ class Prompt(NamedTuple):
     y: Float[Array, "tokens *answer"]
     """Label of each token as the model reads it; 0 at the query."""
     label: Any
-    """The query's true label."""
+    """The query's true label; of token prompts the class that is asked for at every token, or -1."""
     truth: Any = None
     """What the family knows about the tokens and a model does not: `Truth`, `ChainTruth`, or your own named tuple."""
     step: Any = None
