@@ -50,11 +50,14 @@ class AttentionSeen(NamedTuple):
     """Attention of the query on every token, mean over heads."""
 
 
-def by_distance(table: Float[Array, "heads reach"], asked: int, tokens: int) -> Float[Array, "heads asked tokens"]:
-    """What is added to each logit; 0 beyond the reach."""
+def by_distance(table: Float[Array, "heads reach"], channels: int, asked: int, tokens: int
+                ) -> Float[Array, "heads asked tokens"]:
+    """What is added to each logit, `sqrt(channels)` times a learned number: as fast as products of queries and keys,
+    whose many factors all move, a single number could not move. 0 beyond the reach."""
     distance = jnp.arange(tokens - asked, tokens)[:, None] - jnp.arange(tokens)
     reach = table.shape[1]
-    return jnp.where((distance >= 0) & (distance < reach), table[:, jnp.clip(distance, 0, reach - 1)], 0.0)
+    return jnp.sqrt(float(channels)) * jnp.where(
+        (distance >= 0) & (distance < reach), table[:, jnp.clip(distance, 0, reach - 1)], 0.0)
 
 
 @spec(part="model")
@@ -117,7 +120,8 @@ class SoftmaxAttention:
                ) -> tuple[Float[Array, "asked size"], AttentionSeen]:
         """Embedded tokens through all blocks and the last norm, the last `asked` of them (none: all)."""
         def layer(h: Array, block: AttentionWeights, count: int, number: int) -> tuple[Array, AttentionSeen]:
-            shift = None if block.distances is None else by_distance(block.distances, count, h.shape[0])
+            shift = None if block.distances is None else by_distance(
+                block.distances, self.size // self.heads, count, h.shape[0])
             written, weights = attend(block.qkv, block.out, layer_norm(block.norm, h), self.heads, count, number, shift)
             h = site("stream", h[-count:] + written, number, ("reader", "channel"))
             return h, AttentionSeen(weights[:, -1].mean(axis=0))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from iclab.core.errors import require
 from iclab.models.forward import forward_batch
 from iclab.models.protocol import ShowsGates
 from iclab.prompts.prompt import Prompt
@@ -63,5 +64,8 @@ class Look:
         outputs, seen = forward_batch(model, params, batch)
         if not self.inside:
             return Shown(outputs, batch.label)
+        told = getattr(batch.truth, "_fields", ())
+        require({"pattern", "outlier"} <= set(told), "prompts", f"a truth with {', '.join(told) or 'nothing'}",
+                "tell the pattern of each token and which are poisoned")
         return Shown(outputs, batch.label, seen.scores, seen.gates if isinstance(seen, ShowsGates) else None,
                      batch.truth.pattern, batch.truth.outlier)

@@ -140,3 +140,16 @@ def errors_by_token(predictor: Callable[[Prompt], np.ndarray], prompts: TokenFam
         losses.append(np.where(asked, -chosen, np.nan))
         wrong.append(np.where(asked, scores.argmax(axis=-1) != batch.label, np.nan))
     return ByToken(np.concatenate(losses).mean(axis=0), np.concatenate(wrong).mean(axis=0))
+
+
+def write_out(predictor: Callable[[Prompt], np.ndarray], batch: Prompt, start: int) -> np.ndarray:
+    """The likeliest class at every token from `start` on, each written down as the next token before the next answer:
+    what a model says when nobody corrects its steps."""
+    tokens, states = batch.x.shape[1:]
+    require(0 <= start < tokens, "start", start, f"be a token, in [0, {tokens})")
+    x, answers = np.array(batch.x), []
+    for place in range(start, tokens):
+        answers.append(np.asarray(predictor(batch._replace(x=x)))[:, place].argmax(axis=-1))
+        if place + 1 < tokens:
+            x[:, place + 1] = np.eye(states, dtype=x.dtype)[answers[-1]]
+    return np.stack(answers, axis=1)
