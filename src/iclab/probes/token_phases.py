@@ -52,10 +52,11 @@ def _seen(model: Any, params: Any, columns: Float[Array, "tokens width"], tokens
           ) -> tuple[Float[Array, "tokens classes"], dict[str, Float[Array, "layers heads"]]]:
     """The output, and attention scores of every layer and head; none for a model without attention."""
     output, recorded = recording(model, params, columns)
-    layers = [attention_scores(value, tokens) for (name, _), (_, value) in sorted(recorded.items(), key=lambda item:
-              item[0][1]) if name == "attention"]
-    return output, {name: jnp.stack(scores) for name, scores in zip(("previous", "induction"), zip(*layers, strict=True),
-                                                                    strict=False)}
+    layers = [attention_scores(recorded[key][1], tokens) for key in sorted(recorded) if key[0] == "attention"]
+    if not layers:
+        return output, {}
+    previous, induction = (jnp.stack(scores) for scores in zip(*layers, strict=True))
+    return output, {"previous": previous, "induction": induction}
 
 
 @lru_cache(maxsize=64)

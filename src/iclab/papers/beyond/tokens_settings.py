@@ -36,5 +36,5 @@ def mamba(state: int, size: int = 16) -> MambaBlock:
 def token_run(model: Any, prompts: TokenFamily, steps: int, record_every: int) -> Run:
     """A run with the settings that all entries share: small batches, one step size."""
     return Run(model=model, prompts=prompts, training=Training(
-        steps=steps, batch_size=32, learning_rate=0.01, optimizer=falling(steps), clip_norm=1.0, loss="token_cross_entropy",
-        record_every=record_every))
+        steps=steps, batch_size=32, learning_rate=0.01, optimizer=falling(steps), clip_norm=1.0,
+        loss="token_cross_entropy", record_every=record_every))
