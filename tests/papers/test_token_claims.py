@@ -11,7 +11,7 @@ from untrained import UntrainedLab
 
 from iclab.lab.entries import Size
 from iclab.lab.judging import run_entry
-from iclab.papers.beyond import tokens_markov
+from iclab.papers.beyond import tokens_markov, tokens_parity
 from iclab.sweeps.store import Store
 
 SEEDS = 4
@@ -57,8 +57,21 @@ def test_other_orders_of_phases_do_not_pass(changes):
     assert "fails" in verdicts(tokens_markov.unigram_first(learned(**changes)))
 
 
+def parities(with_steps, without):
+    """Shares of wrong answers."""
+    spread = 1 + 0.01 * np.arange(SEEDS)
+    return tokens_parity.Answers({"with steps": with_steps * spread, "without steps": without * spread}, 2_000)
+
+
+def test_steps_that_help_pass_and_steps_that_do_not_fail():
+    parts = tokens_parity.ENTRY.parts
+    assert failing(parities(0.001, 0.5), parts) == []
+    assert failing(parities(0.5, 0.5), parts) == ["with steps", "without steps"]
+    assert failing(parities(0.001, 0.2), parts) == ["without steps"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", [tokens_markov.ENTRY], ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", [tokens_markov.ENTRY, tokens_parity.ENTRY], ids=lambda entry: entry.id)
 def test_no_rule_holds_on_untrained_models(entry, tmp_path):
     few = dataclasses.replace(entry, sizes={"tiny": Size(seeds=4, steps=16, prompts=1_000, record_every=8)})
     outcome = run_entry(few, UntrainedLab(Store(tmp_path), "tiny"))

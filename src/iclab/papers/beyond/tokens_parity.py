@@ -94,11 +94,12 @@ ENTRY = Entry(
     says="What attention does not learn at once it learns step by step from as many prompts, though both ask for the "
          "same.",
     sizes={"tiny": Size(seeds=2, steps=20, prompts=500, record_every=10),
-           "quick": Size(seeds=2, steps=300, prompts=1_000, record_every=20),
-           "full": Size(seeds=4, steps=300, prompts=2_000, record_every=20)},
-    parts=(Part("ours", "with steps", "With steps the parity is learned.", with_steps, replies={
-               "holds": "Each step adds one bit to the last parity: two tokens at fixed places decide it.",
-               "inconclusive": "A seed learns it late.", "fails": "It takes more prompts."}),
-           Part("ours", "without steps", "Without steps the same budget leaves it at guessing.", without_steps, replies={
-               "holds": "Every bit counts, so that no part of an answer is better than none.",
-               "inconclusive": "Some seeds begin to learn it.", "fails": "Many prompts of few bits can be remembered."})))
+           "quick": Size(seeds=2, steps=500, prompts=1_000, record_every=25),
+           "full": Size(seeds=4, steps=500, prompts=2_000, record_every=25)},
+    parts=(
+        Part("ours", "with steps", "With steps the parity is learned.", with_steps, replies={
+            "holds": "Each step adds one bit to the last parity: two tokens at fixed places decide it.",
+            "inconclusive": "A seed learns it late.", "fails": "It takes more prompts."}),
+        Part("ours", "without steps", "Without steps the same budget leaves it at guessing.", without_steps, replies={
+            "holds": "Every bit counts, so that no part of an answer is better than none.",
+            "inconclusive": "Some seeds begin to learn it.", "fails": "Prompts of few bits can be remembered."})))
