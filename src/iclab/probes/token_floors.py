@@ -8,7 +8,7 @@ same with fewer tokens of context is the estimator of a lower order: of order 0 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -147,7 +147,8 @@ def write_out(predictor: Callable[[Prompt], np.ndarray], batch: Prompt, start: i
     what a model says when nobody corrects its steps."""
     tokens, states = batch.x.shape[1:]
     require(0 <= start < tokens, "start", start, f"be a token, in [0, {tokens})")
-    x, answers = np.array(batch.x), []
+    x: Any = np.array(batch.x)
+    answers: list[Any] = []
     for place in range(start, tokens):
         answers.append(np.asarray(predictor(batch._replace(x=x)))[:, place].argmax(axis=-1))
         if place + 1 < tokens:

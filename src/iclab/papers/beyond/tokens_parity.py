@@ -56,9 +56,9 @@ def with_steps(answers: Answers) -> list[Check]:
 
 def without_steps(answers: Answers) -> list[Check]:
     """The second rule."""
-    both = (answers.wrong[name] for name in ("without steps", "with steps"))
+    apart = Difference(answers.wrong["without steps"], answers.wrong["with steps"], answers.prompts)
     return [Check("without steps: share of wrong parities", answers.rate("without steps"), ">=", GUESSED),
-            Check("the same, less that with steps", Difference(*both), ">=", APART)]
+            Check("the same, less that with steps", apart, ">=", APART)]
 
 
 def run(lab: Lab) -> Findings:
