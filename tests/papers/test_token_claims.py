@@ -50,7 +50,7 @@ def test_models_that_count_as_expected_pass_and_each_rule_fails_on_its_own():
 
 @pytest.mark.parametrize("changes", [
     {"unigram": [0.18, 0.17, 0.17, 0.2, 0.2]},  # never near the unigram estimator
-    {"bayes": [0.3, 0.06, 0.06, 0.05, 0.03]},  # both at once
+    {"bayes": [0.3, 0.06, 0.06, 0.05, 0.03]},  # both together
     {"bayes": [0.3, 0.3, 0.3, 0.3, 0.3]},  # never past it
     {"unigram": [0.05, 0.1, 0.15, 0.2, 0.2], "bayes": [0.04, 0.03, 0.03, 0.03, 0.03]}])  # transitions first
 def test_other_orders_of_phases_do_not_pass(changes):

@@ -4,15 +4,14 @@ Every prompt has a transition table of its own (three states, Dirichlet prior 1/
 asked for at every token. The Bayes predictor counts transitions; the unigram estimator counts tokens. Two layers of
 softmax attention and one Mamba block are trained with the same steps and batches.
 
-Rules, set after trainings on other seeds than those that judge. Floor: of the cross-entropy that lies between the
+Rules, set after trainings on other seeds than those that judge (500 to 503 and 7000 up). Floor: of the cross-entropy that lies between the
 unigram estimator and the Bayes predictor, attention leaves at most a third, Mamba at most a fifth. Phases of
 attention, in KL divergences of its predictions from those of the estimators, over the last half of the tokens: at the
 record at which it is nearest to the unigram estimator it has come at least half of the way there from uniform
 predictions, and is at least twice as near to it as to the Bayes predictor; at the end it is at least twice as near to
-the Bayes predictor; and the first record at which it is nearer to that comes at least 1.5 times as late. Heads, at the
-end: in layer 1 some head has at least half of its attention on the token before, in layer 2 some head at least 0.7 on
-tokens that followed an earlier occurrence of the same one. One layer, which cannot find these, leaves between half of
-the distance between unigram and Bayes and 1.25 times as much.
+the Bayes predictor. Heads, at the end: in layer 1 some head has at least half of its attention on the token before, in
+layer 2 some head at least 0.7 on tokens that followed an earlier occurrence of the same one. One layer, which cannot
+find these, leaves between half of the distance between unigram and Bayes and 1.25 times as much.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ MODELS = {"attention": attention(reach=8), "Mamba": mamba(state=4), "one layer":
 NAMES = {"attention": "two layers of attention", "Mamba": "a Mamba block", "one layer": "one layer of attention"}
 LEFT = {"attention": 1 / 3, "Mamba": 1 / 5}
 ONE_LAYER = 0.5, 1.25
-HALF, TWICE, LATER, PREVIOUS, INDUCTION = 0.5, 2.0, 1.5, 0.5, 0.7
+HALF, TWICE, PREVIOUS, INDUCTION = 0.5, 2.0, 0.5, 0.7
 LATE = slice(PROMPTS.prompt_length // 2, None)
 
 
@@ -135,8 +134,7 @@ def unigram_first(learned: Learned) -> list[Check]:
             Check("there: distance from Bayes / from unigram", Mean(phases.at_nearest(phases.bayes) / nearest), ">=",
                   TWICE),
             Check("at the end: distance from unigram / from Bayes",
-                  Mean(phases.unigram[:, -1] / phases.bayes[:, -1]), ">=", TWICE),
-            Check("step at which Bayes is nearer / step nearest to unigram", Mean(phases.delay()), ">=", LATER)]
+                  Mean(phases.unigram[:, -1] / phases.bayes[:, -1]), ">=", TWICE)]
 
 
 def heads_look(learned: Learned) -> list[Check]:
@@ -205,7 +203,7 @@ ENTRY = Entry(
          "transitions, as the Bayes predictor does.",
     sizes={"tiny": Size(seeds=2, steps=20, prompts=500, record_every=10),
            "quick": Size(seeds=2, steps=300, prompts=2_000, record_every=10),
-           "full": Size(seeds=4, steps=300, prompts=4_000, record_every=10)},
+           "full": Size(seeds=6, steps=300, prompts=4_000, record_every=10)},
     parts=(
         *(Part("ours", f"{NAMES[name]}, floor", f"{NAMES[name].capitalize()} comes near to the floor.",
                near_the_floor(name), replies={

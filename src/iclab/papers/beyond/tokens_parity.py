@@ -5,7 +5,7 @@ or to write down the parities of the first bit, of the first two, and so on. Mod
 are the same. Nothing is hidden in either case: the least possible cross-entropy is 0. At the test a model with steps
 reads what it wrote itself, and its last answer counts.
 
-Rules, set after trainings on other seeds than those that judge: with steps the last answer is wrong in at most 2 % of
+Rules, set after trainings on other seeds than those that judge (500 and 501): with steps the last answer is wrong in at most 2 % of
 the prompts; without them in at least 45 %, and in at least 40 % more than with them.
 """
 
@@ -95,7 +95,7 @@ ENTRY = Entry(
          "same.",
     sizes={"tiny": Size(seeds=2, steps=20, prompts=500, record_every=10),
            "quick": Size(seeds=2, steps=500, prompts=1_000, record_every=25),
-           "full": Size(seeds=4, steps=500, prompts=2_000, record_every=25)},
+           "full": Size(seeds=6, steps=500, prompts=2_000, record_every=25)},
     parts=(
         Part("ours", "with steps", "With steps the parity is learned.", with_steps, replies={
             "holds": "Each step adds one bit to the last parity: two tokens at fixed places decide it.",
