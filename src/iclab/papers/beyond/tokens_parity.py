@@ -5,8 +5,8 @@ or to write down the parities of the first bit, of the first two, and so on. Mod
 are the same. Nothing is hidden in either case: the least possible cross-entropy is 0. At the test a model with steps
 reads what it wrote itself, and its last answer counts.
 
-Rules, set after trainings on other seeds than those that judge (500 and 501): with steps the last answer is wrong in at most 2 % of
-the prompts; without them in at least 45 %, and in at least 40 % more than with them.
+Rules, set after trainings on other seeds than those that judge (500 and 501): with steps the last answer is wrong in
+at most 2 % of the prompts; without them in at least 45 %, and in at least 40 % more than with them.
 """
 
 from __future__ import annotations
