@@ -6,7 +6,10 @@ are the same. Nothing is hidden in either case: the least possible cross-entropy
 reads what it wrote itself, and its last answer counts.
 
 Rules, set after trainings on other seeds than those that judge (500 and 501): with steps the last answer is wrong in
-at most 2 % of the prompts; without them in at least 45 %, and in at least 40 % more than with them.
+at most 2 % of the prompts; without them in at least 45 %, and in at least 40 % more than with them. An earlier run on
+the seeds that judge had 500 steps: both parts were inconclusive, because one seed of six had not finished learning
+(4.2 % [0, 14.6] wrong with steps, 50.4 % without). Then 750 steps were chosen on seeds 500 to 505, where all six learn;
+with 12 bits instead of 16 one of them stays at a poor solution.
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ ENTRY = Entry(
          "same.",
     sizes={"tiny": Size(seeds=2, steps=20, prompts=500, record_every=10),
            "quick": Size(seeds=2, steps=500, prompts=1_000, record_every=25),
-           "full": Size(seeds=6, steps=500, prompts=2_000, record_every=25)},
+           "full": Size(seeds=6, steps=750, prompts=2_000, record_every=25)},
     parts=(
         Part("ours", "with steps", "With steps the parity is learned.", with_steps, replies={
             "holds": "Each step adds one bit to the last parity: two tokens at fixed places decide it.",
