@@ -13,6 +13,7 @@ least twice as near to it as to the Bayes predictor; at the end it is at least t
 Heads, at the end: in layer 1 some head has at least half of its attention on the token before, in layer 2 some head at
 least 0.7 on tokens that followed an earlier occurrence of the same one. One layer, which cannot find these, leaves
 between half of the distance between unigram and Bayes and 1.25 times as much.
+Cost: 18 trainings of 9,600 prompts, about 25 seconds, most of it for compiling.
 """
 
 from __future__ import annotations
