@@ -155,9 +155,10 @@ def one_layer_is_not_enough(learned: Learned) -> list[Check]:
 def figures(learned: Learned) -> list[Any]:
     """Losses by token; distances and heads along training."""
     references, tokens = learned.references, list(range(1, PROMPTS.prompt_length + 2))
-    lines = [("unigram", references.unigram), ("Bayes", references.bayes), ("table known", references.known)]
     by_token = curve_figure("tokens.markov", "In-context Markov chains", "Cross-entropy of the next token.",
-                            [Panel(name, tokens, [Curve("trained", losses)], lines=lines)
+                            [Panel(NAMES[name], tokens, [Curve("trained", losses),
+                                                         Curve("unigram", references.unigram[None])],
+                                   bayes=references.bayes, lines=[("table known", references.known)])
                              for name, losses in learned.losses.items()], "token", "cross-entropy (nats)")
     seen, steps = learned.phases, learned.phases.steps.tolist()
     panels = [
