@@ -51,7 +51,8 @@ def log_evidence(tokens, states, order, concentration):
     return total
 
 
-@pytest.mark.parametrize(("order", "concentration"), [(1, 0.5), (2, 1.0)])
+@pytest.mark.parametrize(("order", "concentration"), [pytest.param(0, 1.0, marks=pytest.mark.slow), (1, 0.5),
+                                                      pytest.param(2, 1.0, marks=pytest.mark.slow)])
 def test_the_floor_of_a_chain_is_that_of_enumerating_all_sequences(float64, order, concentration):
     states, length = 2, 6
     prompts = MarkovChain(dimension=states, order=order, concentration=concentration, prompt_length=length)

@@ -30,7 +30,7 @@ def test_the_label_of_a_token_is_the_next_one_and_its_context_the_last_k(states,
         np.testing.assert_array_equal(batch.truth.context[:, t], number if t + 1 >= order else -1)
 
 
-@pytest.mark.parametrize("order", [0, 2])
+@pytest.mark.parametrize("order", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_tokens_follow_the_table(order):
     batch = MarkovChain(dimension=2, order=order, prompt_length=1500).sample(1, 3).numpy()
     for table, context, label in zip(batch.truth.table, batch.truth.context, batch.label, strict=True):
@@ -39,7 +39,7 @@ def test_tokens_follow_the_table(order):
             assert after.mean() == pytest.approx(chances[1], abs=4 / np.sqrt(4 * max(len(after), 1)) + 1e-6)
 
 
-@pytest.mark.parametrize("concentration", [0.2, 5.0])
+@pytest.mark.parametrize("concentration", [0.2, pytest.param(5.0, marks=pytest.mark.slow)])
 def test_tables_are_dirichlet(concentration):
     table = MarkovChain(dimension=3, concentration=concentration, prompt_length=1).sample(0, 4000).numpy().truth.table
     rows = table.reshape(-1, 3)

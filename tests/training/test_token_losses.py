@@ -38,7 +38,7 @@ RUN = Run(model=SoftmaxAttention(heads=1, size=8, reach=3, embedding=TokenEmbedd
 
 @pytest.fixture(scope="module")
 def trained():
-    return train(RUN, probe=phase_probe(PROMPTS))
+    return train(RUN)
 
 
 def test_the_loss_is_the_mean_over_the_tokens_that_are_asked():
@@ -81,8 +81,9 @@ def test_a_sweep_measures_the_cross_entropy():
         Sweep(base=brief, seeds=2, measure=("error",)).run()
 
 
-def test_the_phases_of_a_training_are_recorded(trained):
-    probes = trained.probes
+@pytest.mark.slow
+def test_the_phases_of_a_training_are_recorded():
+    probes = train(RUN, probe=phase_probe(PROMPTS)).probes
     assert probes["loss"].shape == (3, 8)
     assert probes["previous"].shape == probes["induction"].shape == (3, 1, 1)
     assert 0 < probes["from unigram"][-1] < 0.5
@@ -93,7 +94,6 @@ def test_the_phases_of_a_training_are_recorded(trained):
     (lambda trained: label_weights(trained, PROMPTS), "prompts must have labels that are signs or numbers"),
     (lambda trained: score_mass(trained, PROMPTS), "tell the pattern of each token and which are poisoned"),
     (lambda trained: context_errors([trained], [PROMPTS], [2]), "tests must have labels that are signs"),
-    (lambda trained: measure_error(trained, replace(PROMPTS, dimension=4)), "return a score for every token"),
     (lambda trained: phase_probe(Recall()), "prompts must be a MarkovChain")])
 def test_probes_that_do_not_apply_refuse_in_one_line(trained, look, words):
     with pytest.raises(SpecError, match=words) as refusal:

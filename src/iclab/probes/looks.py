@@ -61,11 +61,11 @@ class Look:
 
     def shown(self, model: Any, params: Any, batch: Prompt) -> Shown:
         """What the model shows, by its definition."""
+        told = getattr(batch.truth, "_fields", ())
+        require(not self.inside or {"pattern", "outlier"} <= set(told), "prompts",
+                f"a truth with {', '.join(told) or 'nothing'}", "tell the pattern of each token and which are poisoned")
         outputs, seen = forward_batch(model, params, batch)
         if not self.inside:
             return Shown(outputs, batch.label)
-        told = getattr(batch.truth, "_fields", ())
-        require({"pattern", "outlier"} <= set(told), "prompts", f"a truth with {', '.join(told) or 'nothing'}",
-                "tell the pattern of each token and which are poisoned")
         return Shown(outputs, batch.label, seen.scores, seen.gates if isinstance(seen, ShowsGates) else None,
                      batch.truth.pattern, batch.truth.outlier)
