@@ -82,6 +82,7 @@ def test_parities_are_those_of_the_bits(length, steps, everywhere):
 @pytest.mark.parametrize(("make", "words"), [
     (lambda: MarkovChain(dimension=1), "dimension must be a whole number >= 2"),
     (lambda: MarkovChain(dimension=4, order=7), "order must make at most 4,096 contexts, not 16,384"),
+    (lambda: MarkovChain(dimension=2, order=13), "order must be below 13"),
     (lambda: MarkovChain(concentration=0.0), "concentration must be in"),
     (lambda: Recall(pairs=17), "pairs must be at most keys = 16"),
     (lambda: Recall(queries=9), "queries must be at most pairs = 8"),

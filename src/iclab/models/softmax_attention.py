@@ -67,7 +67,7 @@ class SoftmaxAttention:
 
     Without a reach there are no positions: one layer ignores the order of the examples, and deeper ones see it only
     through the mask. With it, logits of near tokens are shifted by learned numbers, one for each head and distance, as
-    in raffel2020exploring.
+    in raffel2020exploring, here times the root of a head's size.
     """
 
     usual_training: ClassVar[dict[str, Any]] = {"learning_rate": 3e-3, "optimizer": "adam", "clip_norm": 1.0,

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from iclab.core.errors import require
-from iclab.core.limits import DEEPEST
 from iclab.core.spec import number, require_count, require_range, spec
-from iclab.prompts.prompt import Prompt
+from iclab.prompts.prompt import NUMBER, Prompt
 from iclab.prompts.token_family import TokenFamily
 
 MOST_CONTEXTS = 4096
@@ -54,7 +53,7 @@ class MarkovChain(TokenFamily):
     def check(self) -> None:
         require_count(self, "dimension", 2)
         require_count(self, "prompt_length", 1)
-        require_count(self, "order", 0, below=DEEPEST)
+        require_count(self, "order", 0, below=MOST_CONTEXTS.bit_length())
         contexts = self.dimension**self.order
         require(contexts <= MOST_CONTEXTS, "order", self.order, f"make at most {MOST_CONTEXTS:,} contexts, not "
                                                                 f"{contexts:,}")
@@ -64,6 +63,10 @@ class MarkovChain(TokenFamily):
     def contexts(self) -> int:
         """Rows of a table."""
         return self.dimension**self.order
+
+    def prompt_bytes(self) -> int:
+        """Bytes of one prompt, its table included."""
+        return super().prompt_bytes() + NUMBER * self.contexts * self.dimension
 
     def draw(self, key: Array) -> Prompt:
         """One prompt, with its table."""
