@@ -15,7 +15,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "made"]
 navigation = {
     "Start": ("tutorial", "playground", "contents"),
     "Your own": ("your_own_model", "your_own_data", "your_own_attack",
-                 "add_a_claim", "add_a_prompt_family", "regression", "log_your_training", "share_a_model"),
+                 "add_a_claim", "add_a_prompt_family", "regression", "token_prompts", "log_your_training",
+                 "share_a_model"),
     "Work": ("sweeps", "cluster", "look_inside_in_a_notebook", "interventions", "weights_in_pytorch", "store", "speed"),
     "Understand": ("real_mamba", "dynamics", "verdicts", "claims", "theory", "findings", "notation"),
     "Reference": ("api",),

@@ -176,6 +176,12 @@ def test_an_order_parameter_of_ones_own_goes_as_predicted(monkeypatch):
     assert all(abs(predicted[-1] - trained[-1]) < 0.1 for predicted, trained in followed.values())
 
 
+@pytest.mark.slow
+def test_two_layers_count_transitions_and_one_does_not(monkeypatch):
+    errors, unigram = load("22", 200, monkeypatch).main()
+    assert errors[2] < unigram - 0.05 < errors[1]
+
+
 def test_a_training_is_followed_and_logged(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
     curves, models, folder = load("13", 300, monkeypatch).main()

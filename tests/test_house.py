@@ -22,10 +22,11 @@ from iclab.models import (
     MambaBlock,
     SoftmaxAttention,
     SoftmaxMLP,
+    TokenEmbedding,
     VectorEmbedding,
 )
 from iclab.notation import NOTATION
-from iclab.prompts import ArrayPrompts, Chain, Classification
+from iclab.prompts import ArrayPrompts, Chain, Classification, MarkovChain, Parity, Recall
 from iclab.training import Run, Training
 
 SOURCE = Path(iclab.__file__).parent
@@ -33,8 +34,9 @@ ORDER = ["core", "notation", "prompts", "models", "kernels", "training", "tracki
          "conformance", "theory", "sweeps", "figures", "lab", "papers", "report", "bench", "commands", "cli",
          "__main__"]
 FILES = sorted(SOURCE.rglob("*.py"))
-SPECS = [Classification, ArrayPrompts, Chain, GatedAttention, SoftmaxMLP, GPT2, MambaBlock, Mamba2Block,
-         SoftmaxAttention, ChainAttention, LabelEmbedding, VectorEmbedding, ChainEmbedding, Training, Run]
+SPECS = [Classification, ArrayPrompts, Chain, MarkovChain, Recall, Parity, GatedAttention, SoftmaxMLP, GPT2, MambaBlock,
+         Mamba2Block, SoftmaxAttention, ChainAttention, LabelEmbedding, VectorEmbedding, ChainEmbedding, TokenEmbedding,
+         Training, Run]
 
 
 def room(path):

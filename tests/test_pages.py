@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 LINKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
-SLOW = {"playground", "weights_in_pytorch", "real_mamba"}
+SLOW = {"playground", "weights_in_pytorch", "real_mamba", "token_prompts"}
 """Pages whose programs take more than three seconds."""
 
 OPTIONAL = {"torch": "torch", "equinox": "frameworks", "flax": "frameworks"}
@@ -51,6 +51,8 @@ def test_the_programs_of_a_page_run(page, tmp_path, monkeypatch):
     if page.stem == "real_mamba":
         assert module.measure_error(module.trained.predict, module.attack, count=1000).error < 0.1
         assert module.weights.share < 0.6
+    if page.stem == "token_prompts":
+        assert module.errors_by_token(module.trained, module.prompts).loss.mean() < module.floor.mean + 0.1
     if page.stem == "weights_in_pytorch":
         assert module.measure_error(module.trained, module.attack, count=500).error < 0.2
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Scaled,
         SoftmaxAttention,
         SoftmaxMLP,
+        TokenEmbedding,
         VectorEmbedding,
         site,
     )
@@ -57,7 +58,20 @@ if TYPE_CHECKING:
     from iclab.probes.pruning import neuron_norms, prune
     from iclab.probes.reasoning import reason
     from iclab.probes.regressors import descent_predictor, huber_predictor, pool_predictor, ridge_predictor
-    from iclab.prompts import Chain, Classification, Family, Prompt, Regression, chain_test, from_labelled
+    from iclab.probes.token_floors import dirichlet_predictor, errors_by_token, token_floor
+    from iclab.prompts import (
+        Chain,
+        Classification,
+        Family,
+        MarkovChain,
+        Parity,
+        Prompt,
+        Recall,
+        Regression,
+        TokenFamily,
+        chain_test,
+        from_labelled,
+    )
     from iclab.prompts.tables import from_csv
     from iclab.report.playground.own import playground
     from iclab.sweeps.results import stored_results
@@ -77,7 +91,7 @@ _HOME = {
     "iclab.hub": ("pull", "push"),
     "iclab.models": ("GPT2", "ChainAttention", "ChainEmbedding", "Clamped", "GatedAttention", "Grafted",
                      "LabelEmbedding", "Mamba2Block", "MambaBlock", "Patched", "Scaled", "SoftmaxAttention",
-                     "SoftmaxMLP", "VectorEmbedding", "site"),
+                     "SoftmaxMLP", "TokenEmbedding", "VectorEmbedding", "site"),
     "iclab.probes": ("bayes_predictor", "gate_profile", "information_floor", "measure_error", "model_errors",
                      "score_mass", "seed_interval"),
     "iclab.probes.baselines": ("baselines", "classifier_predictor"),
@@ -91,7 +105,9 @@ _HOME = {
     "iclab.probes.regressors": ("descent_predictor", "huber_predictor", "pool_predictor", "ridge_predictor"),
     "iclab.papers.cot.compare": ("compare_reasoning",),
     "iclab.papers.reproducing": ("reproduce",),
-    "iclab.prompts": ("Chain", "Classification", "Family", "Prompt", "Regression", "chain_test", "from_labelled"),
+    "iclab.probes.token_floors": ("dirichlet_predictor", "errors_by_token", "token_floor"),
+    "iclab.prompts": ("Chain", "Classification", "Family", "MarkovChain", "Parity", "Prompt", "Recall", "Regression",
+                      "TokenFamily", "chain_test", "from_labelled"),
     "iclab.prompts.tables": ("from_csv",),
     "iclab.figures.lines": ("line_plot",),
     "iclab.figures.phase": ("phase_diagram",),
@@ -130,10 +146,13 @@ __all__ = [
     "MLflow",
     "Mamba2Block",
     "MambaBlock",
+    "MarkovChain",
+    "Parity",
     "Patched",
     "PatternWeights",
     "Population",
     "Prompt",
+    "Recall",
     "Regression",
     "Run",
     "Scaled",
@@ -143,6 +162,8 @@ __all__ = [
     "Store",
     "Sweep",
     "TensorBoard",
+    "TokenEmbedding",
+    "TokenFamily",
     "Trackio",
     "Trained",
     "Training",
@@ -158,6 +179,8 @@ __all__ = [
     "classifier_predictor",
     "compare_reasoning",
     "descent_predictor",
+    "dirichlet_predictor",
+    "errors_by_token",
     "from_csv",
     "from_labelled",
     "gate_profile",
@@ -200,6 +223,7 @@ __all__ = [
     "spec",
     "stored_results",
     "theory_of",
+    "token_floor",
     "train",
     "train_many",
     "worst_attack",

@@ -11,7 +11,22 @@ import jax.numpy as jnp
 import pytest
 
 import iclab
-from iclab import ChainEmbedding, Classification, GatedAttention, LabelEmbedding, Regression, SoftmaxMLP, replace
+from iclab import (
+    ChainEmbedding,
+    Classification,
+    GatedAttention,
+    LabelEmbedding,
+    Mamba2Block,
+    MambaBlock,
+    MarkovChain,
+    Parity,
+    Recall,
+    Regression,
+    SoftmaxAttention,
+    SoftmaxMLP,
+    TokenEmbedding,
+    replace,
+)
 from iclab.conformance import ConformanceError, check_model, check_prompts, check_values
 from iclab.core import registry
 from iclab.core.parse import of_kind
@@ -27,6 +42,8 @@ FAMILIES = {
     "patterns": SMALL, "patterns with noise": replace(SMALL, noise_norm=0.2, rotation_seed=1), "chains": SHORT,
     "chain tests": chain_test(SHORT, patterns=4),
     "rows": from_labelled([[1.0, 2], [0, 1], [3, 1], [2, 2]], [0, 1, 0, 1], prompt_length=3, outlier_fraction=0.3),
+    "Markov chains": MarkovChain(order=2, prompt_length=5), "recall": Recall(keys=4, values=3, pairs=3, queries=2),
+    "parity": Parity(length=3),
     "regression": Regression(dimension=6, outlier_patterns=1, outlier_fraction=0.3, prompt_length=4, pool=3),
 }
 PROMPTS = {"sign": SMALL, "step": SHORT}
@@ -75,6 +92,15 @@ def test_every_registered_kind_of_the_package_is_tested_here():
 def test_a_model_keeps_the_rules_with_another_embedding(embedding):
     check_model(GatedAttention(embedding=embedding), PROMPTS[embedding.reads[0]])
     check_values(embedding)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [
+    SoftmaxAttention(layers=2, heads=2, size=8, reach=4, embedding=TokenEmbedding()),
+    MambaBlock(size=8, state=4, embedding=TokenEmbedding()),
+    Mamba2Block(size=8, state=4, embedding=TokenEmbedding())], ids=["attention", "mamba", "mamba2"])
+def test_a_model_that_answers_at_every_token_keeps_the_rules(model, tmp_path):
+    check_model(model, FAMILIES["Markov chains"], tmp_path)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

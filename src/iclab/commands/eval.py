@@ -50,9 +50,11 @@ def main(arguments: list[str]) -> None:
     say("", "  ".join(texts) + f"  ({count} prompts, {registry.word(type(trained.run.model))} {trained.status})")
 
 
-WORDS = {"error": "error", "squared_error": "squared error", "hinge": "hinge", "floor": "floor", "bayes": "Bayes",
-         "cot": "chain of thought", "cot_answer": "last step", "icl": "direct", "vote": "step-by-step vote",
-         "vote_icl": "direct vote"}
+ERRORS = {"tokens": "cross_entropy"}
+"""What the error of a kind of labels is called where it is neither a rate nor a squared error."""
+WORDS = {"error": "error", "squared_error": "squared error", "cross_entropy": "cross-entropy", "hinge": "hinge",
+         "floor": "floor", "bayes": "Bayes", "cot": "chain of thought", "cot_answer": "last step", "icl": "direct",
+         "vote": "step-by-step vote", "vote_icl": "direct vote"}
 
 
 def label_rates(trained: Trained, test: Any, count: int, seed: int) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def label_rates(trained: Trained, test: Any, count: int, seed: int) -> dict[str,
     if test.labels.name != "sign":
         del rates["hinge"]
     if not test.labels.is_rate:
-        rates = {"squared_error": rates.pop("error"), **rates}
+        rates = {ERRORS.get(test.labels.name, "squared_error"): rates.pop("error"), **rates}
     for name in ("floor", "bayes"):
         if applies(name, test):
             rates[name] = (information_floor(test) if name == "floor"

@@ -46,6 +46,12 @@ def rows(*, default: Any = None, varies: bool = True, later: bool = False) -> An
     return dataclasses.field(default=default, metadata={"varies": varies, "rows": True, "later": later, **encode})
 
 
+def later(*, default: Any) -> Any:
+    """A field of structure that came when results of its spec had been stored: while it has its default, it is no part
+    of the spec's identity, so that those results are found again."""
+    return dataclasses.field(default=default, metadata={"later": True})
+
+
 def encoded(encode: Callable[[Any, Any], Any], *, default: Any) -> Any:
     """A field of words that may vary inside one compiled program, which reads `encode(spec, value)`, an array.
 
@@ -73,7 +79,7 @@ def spec(cls: type[T]) -> type[T]: ...
 @overload
 def spec(*, part: str) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, kw_only_default=True,
-                     field_specifiers=(number, array, rows, encoded, part, schedule, dataclasses.field))
+                     field_specifiers=(number, array, rows, later, encoded, part, schedule, dataclasses.field))
 def spec(cls: type[T] | None = None, *, part: str | None = None) -> Any:
     """Make a class a frozen keyword-only dataclass; its method `check`, if it has one, runs on every instance.
 

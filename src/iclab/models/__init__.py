@@ -1,7 +1,7 @@
 """Models: `init(key, dimension) -> params`, `apply(params, columns) -> (output, intermediates)`, for one prompt."""
 
 from iclab.models.chain_attention import ChainAttention
-from iclab.models.embedding import ChainEmbedding, LabelEmbedding, VectorEmbedding
+from iclab.models.embedding import ChainEmbedding, LabelEmbedding, TokenEmbedding, VectorEmbedding
 from iclab.models.forward import forward, forward_batch
 from iclab.models.gated_attention import GatedAttention, Intermediates
 from iclab.models.gates import MEMBERS
@@ -15,4 +15,4 @@ from iclab.models.softmax_mlp import SoftmaxMLP
 
 __all__ = ["GPT2", "MEMBERS", "ChainAttention", "ChainEmbedding", "Clamped", "GatedAttention", "Grafted",
            "Intermediates", "LabelEmbedding", "Mamba2Block", "MambaBlock", "Patched", "Scaled", "SoftmaxAttention",
-           "SoftmaxMLP", "VectorEmbedding", "forward", "forward_batch", "site"]
+           "SoftmaxMLP", "TokenEmbedding", "VectorEmbedding", "forward", "forward_batch", "site"]

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from iclab.core.errors import require
 from iclab.core.spec import number, part, require_range, spec
 from iclab.models.embedding import ChainEmbedding
 from iclab.models.sites import site
@@ -54,6 +55,8 @@ class ChainAttention:
     """How steps become columns."""
 
     def check(self) -> None:
+        require(isinstance(self.embedding, ChainEmbedding), "embedding", type(self.embedding).__name__,
+                "be a ChainEmbedding: this model's output is a step of a chain")
         require_range(self, "init_scale", 0, float("inf"), open_low=True, open_high=True)
 
     def weight_count(self, dimension: int) -> int:

@@ -1,4 +1,4 @@
-"""How a prompt becomes columns: inputs above, labels or the outputs of steps below."""
+"""How a prompt becomes columns: inputs above, labels or the outputs of steps below; or tokens alone."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class LabelEmbedding:
     def width(self, dimension: int) -> int:
         """Coordinates of a column of the paper's matrix P."""
         return dimension + self.size
+
+    def outputs(self, dimension: int) -> int:
+        """How many numbers a read-out gives."""
+        return 1
 
     def answer(self, width: int) -> int:
         """Where the output is read in columns of this width: at the first label coordinate."""
@@ -85,6 +89,26 @@ class VectorEmbedding:
     def columns(self, prompt: Prompt) -> Float[Array, "tokens width"]:
         """The prompt as the model reads it."""
         return jnp.concatenate([prompt.x, prompt.y * self.norm], axis=1)
+
+
+@spec(part="embedding")
+class TokenEmbedding:
+    """Columns are the tokens, as one-hot rows: a linear read-in is a table of token vectors. The output is a row of
+    scores at every token, one for each token that may be asked for."""
+
+    reads: ClassVar[tuple[str, ...]] = ("tokens",)
+
+    def width(self, dimension: int) -> int:
+        """Coordinates of a column."""
+        return dimension
+
+    def outputs(self, dimension: int) -> int:
+        """How many numbers a read-out gives at a token."""
+        return dimension
+
+    def columns(self, prompt: Prompt) -> Float[Array, "tokens width"]:
+        """The prompt as the model reads it."""
+        return prompt.x
 
 
 @spec(part="embedding")

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from iclab.core.errors import require
 from iclab.core.limits import DEEPEST
 from iclab.core.spec import number, part, require_choice, require_count, require_range, spec
-from iclab.models.embedding import ChainEmbedding, LabelEmbedding, VectorEmbedding
+from iclab.models.embedding import ChainEmbedding, LabelEmbedding, TokenEmbedding, VectorEmbedding
 from iclab.models.forms import Streams, chunked, direct_sum, reach, reaches, recurrence
 from iclab.models.gates import MEMBERS, GateParams, Gates, gate_count, gates, init_gate
 from iclab.models.sites import site, watched
@@ -88,6 +88,8 @@ class GatedAttention:
     """How labels enter the columns."""
 
     def check(self) -> None:
+        require(not isinstance(self.embedding, TokenEmbedding), "embedding", type(self.embedding).__name__,
+                "be of another kind: this model answers at the query alone")
         require_choice(self, "member", MEMBERS)
         require_choice(self, "form", ("sum", "recurrence", "chunked"))
         require_count(self, "layers", 1, below=DEEPEST)

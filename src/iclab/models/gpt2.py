@@ -52,14 +52,18 @@ class GPT2Seen(NamedTuple):
     """Neurons of the MLP before their GELU."""
 
 
-def attend(qkv: Affine, out: Affine, h: Float[Array, "tokens size"], heads: int, asked: int, number: int = 0
+def attend(qkv: Affine, out: Affine, h: Float[Array, "tokens size"], heads: int, asked: int, number: int = 0,
+           shift: Float[Array, "heads asked tokens"] | None = None
            ) -> tuple[Float[Array, "asked size"], Float[Array, "heads asked tokens"]]:
-    """Causal attention of the last `asked` tokens, and its weights; `number` is the layer's."""
+    """Causal attention of the last `asked` tokens, and its weights; `number` is the layer's, `shift` is added to the
+    logits."""
     tokens, size = h.shape
     (query_W, rest_W), (query_b, rest_b) = jnp.split(qkv.W, [size], 1), jnp.split(qkv.b, [size])
     q = (h[-asked:] @ query_W + query_b).reshape(asked, heads, -1)
     k, v = (part.reshape(tokens, heads, -1) for part in jnp.split(h @ rest_W + rest_b, 2, -1))
     logits = jnp.einsum("thd,shd->hts", q, k) / jnp.sqrt(float(size // heads))
+    if shift is not None:
+        logits = logits + shift
     causal = jnp.arange(tokens - asked, tokens)[:, None] >= jnp.arange(tokens)
     weights = jax.nn.softmax(jnp.where(causal, logits, -jnp.inf), axis=-1)
     weights = site("attention", weights, number, ("head", "reader", "token"))

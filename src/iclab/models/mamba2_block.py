@@ -24,9 +24,10 @@ from jaxtyping import Array, Float
 
 from iclab.core.errors import require
 from iclab.core.spec import part, spec
-from iclab.models.embedding import LabelEmbedding
+from iclab.models.embedding import LabelEmbedding, TokenEmbedding
 from iclab.models.forms import running_sum
-from iclab.models.selective import BlockParams, BlockSeen, answer, causal_convolution, check_block, step_bias
+from iclab.models.readout import answer, at_query
+from iclab.models.selective import BlockParams, BlockSeen, causal_convolution, check_block, step_bias
 from iclab.models.sites import site
 from iclab.models.stack import Affine, cut, rms_norm, through
 
@@ -109,7 +110,7 @@ def mamba2_layer(h: Float[Array, "tokens size"], layer: Mamba2Weights, asked: in
 
 @spec(part="model")
 class Mamba2Block:
-    """One or more Mamba-2 blocks as released, between a linear read-in and a read-out at the query.
+    """One or more Mamba-2 blocks as released, between a linear read-in and a read-out, at the query or at every token.
 
     Differs from the released models: columns come in through a linear map instead of a table of words.
     """
@@ -130,8 +131,8 @@ class Mamba2Block:
     """Numbers in the state of a channel."""
     convolution: int = 4
     """Tokens that the convolution reads."""
-    embedding: LabelEmbedding = part(default_factory=LabelEmbedding)
-    """How labels enter the columns."""
+    embedding: LabelEmbedding | TokenEmbedding = part(default_factory=LabelEmbedding)
+    """How labels enter the columns; or tokens, with an answer at each of them."""
 
     def check(self) -> None:
         check_block(self, "heads", "groups")
@@ -145,21 +146,22 @@ class Mamba2Block:
         mixed = channels + 2 * self.groups * self.state
         layer = (size * (channels + mixed + self.heads + 1) + (self.convolution + 1) * mixed + 3 * self.heads
                  + channels * (size + 1))
-        return (width + 1) * size + self.layers * layer + 2 * size + 1
+        return (width + 1) * size + self.layers * layer + size + (size + 1) * self.embedding.outputs(dimension)
 
     def score_count(self, tokens: int) -> int:
-        """How many numbers between pairs of tokens are held for one prompt: the last layer has one query."""
-        return (self.layers - 1) * self.heads * tokens**2
+        """How many numbers between pairs of tokens are held for one prompt: at the query, the last layer has
+        one row."""
+        return (self.layers - at_query(self)) * self.heads * tokens**2
 
     def init(self, key: Array, dimension: int) -> BlockParams:
         """The released start: linear maps uniform within 1/sqrt(inputs), those that write into the stream smaller by
         sqrt(layers); A uniform in (-16, -1); D = 1; steps between 0.001 and 0.1."""
         return _start(key, self.layers, self.size, self.size * self.expand, self.heads, self.groups * self.state,
-                      self.convolution, self.embedding.width(dimension))
+                      self.convolution, self.embedding.width(dimension), self.embedding.outputs(dimension))
 
     def apply(self, params: BlockParams, columns: Float[Array, "tokens width"]
-              ) -> tuple[Float[Array, ""], BlockSeen]:
-        """The output for one prompt's query and what led to it."""
+              ) -> tuple[Float[Array, "*answer"], BlockSeen]:
+        """The output for one prompt's query, or at each of its tokens, and what led to it."""
         return answer(self, params, columns)
 
     def stream(self, params: BlockParams, h: Float[Array, "tokens size"], asked: int | None = None
@@ -173,19 +175,19 @@ def _layer(state: int, h: Array, layer: Mamba2Weights, asked: int, number: int) 
     return mamba2_layer(h, layer, asked, state, number)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3, 4, 5, 6, 7))
-def _start(key: Array, layers: int, size: int, channels: int, heads: int, states: int, taps: int, width: int
-           ) -> BlockParams:
+@partial(jax.jit, static_argnums=(1, 2, 3, 4, 5, 6, 7, 8))
+def _start(key: Array, layers: int, size: int, channels: int, heads: int, states: int, taps: int, width: int,
+           outputs: int) -> BlockParams:
     """Weights before training."""
     mixed = channels + 2 * states
     within = cut(lambda shape: jax.random.uniform(key, shape, float, -1.0, 1.0), {
         "read_in": (width, size), "in_proj": (layers, size, channels + mixed + heads), "conv": (layers, taps, mixed),
         "steps": (layers, heads), "rates": (layers, heads), "out_proj": (layers, channels, size),
-        "read_out": (size, 1)})
+        "read_out": (size, outputs)})
     linear = {name: draws * draws.shape[-2] ** -0.5 for name, draws in within.items()}
     blocks = Mamba2Weights(
         jnp.ones((layers, size)), linear["in_proj"], Affine(linear["conv"], jnp.zeros((layers, mixed))),
         step_bias(within["steps"]), jnp.log(8.5 + 7.5 * within["rates"]), jnp.ones((layers, heads)),
         jnp.ones((layers, channels)), linear["out_proj"] * layers**-0.5)
     return BlockParams(Affine(linear["read_in"], jnp.zeros(size)), blocks, jnp.ones(size),
-                       Affine(linear["read_out"], jnp.zeros(1)))
+                       Affine(linear["read_out"], jnp.zeros(outputs)))

@@ -24,9 +24,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from iclab.core.spec import part, spec
-from iclab.models.embedding import LabelEmbedding
+from iclab.models.embedding import LabelEmbedding, TokenEmbedding
 from iclab.models.forms import running_sum
-from iclab.models.selective import BlockParams, BlockSeen, answer, causal_convolution, check_block, step_bias
+from iclab.models.readout import answer
+from iclab.models.selective import BlockParams, BlockSeen, causal_convolution, check_block, step_bias
 from iclab.models.sites import site
 from iclab.models.stack import Affine, cut, rms_norm, through
 
@@ -103,7 +104,7 @@ def mamba_layer(h: Float[Array, "tokens size"], layer: MambaWeights, asked: int,
 
 @spec(part="model")
 class MambaBlock:
-    """One or more Mamba blocks as released, between a linear read-in and a read-out at the query.
+    """One or more Mamba blocks as released, between a linear read-in and a read-out, at the query or at every token.
 
     Differs from the released models: columns come in through a linear map instead of a table of words.
     """
@@ -122,8 +123,8 @@ class MambaBlock:
     """Tokens that the convolution reads."""
     rank: int = 2
     """Rank of the map that makes steps; the released models take size / 16."""
-    embedding: LabelEmbedding = part(default_factory=LabelEmbedding)
-    """How labels enter the columns."""
+    embedding: LabelEmbedding | TokenEmbedding = part(default_factory=LabelEmbedding)
+    """How labels enter the columns; or tokens, with an answer at each of them."""
 
     def check(self) -> None:
         check_block(self, "rank")
@@ -132,17 +133,18 @@ class MambaBlock:
         """How many trainable numbers `init` makes."""
         width, size, channels = self.embedding.width(dimension), self.size, self.size * self.expand
         mixed = self.convolution + 1 + 2 * (self.rank + self.state) + 1 + self.state + 1
-        return (width + 1) * size + self.layers * (size + channels * (3 * size + mixed)) + 2 * size + 1
+        layer = size + channels * (3 * size + mixed)
+        return (width + 1) * size + self.layers * layer + size + (size + 1) * self.embedding.outputs(dimension)
 
     def init(self, key: Array, dimension: int) -> BlockParams:
         """The released start: linear maps uniform within 1/sqrt(inputs), those that write into the stream smaller by
         sqrt(layers); A = -1, ..., -state; D = 1; steps between 0.001 and 0.1."""
         return _start(key, self.layers, self.size, self.size * self.expand, self.state, self.convolution, self.rank,
-                      self.embedding.width(dimension))
+                      self.embedding.width(dimension), self.embedding.outputs(dimension))
 
     def apply(self, params: BlockParams, columns: Float[Array, "tokens width"]
-              ) -> tuple[Float[Array, ""], BlockSeen]:
-        """The output for one prompt's query and what led to it."""
+              ) -> tuple[Float[Array, "*answer"], BlockSeen]:
+        """The output for one prompt's query, or at each of its tokens, and what led to it."""
         return answer(self, params, columns)
 
     def stream(self, params: BlockParams, h: Float[Array, "tokens size"], asked: int | None = None
@@ -152,14 +154,14 @@ class MambaBlock:
         return rms_norm(params.norm, h), seen
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3, 4, 5, 6, 7))
-def _start(key: Array, layers: int, size: int, channels: int, state: int, taps: int, rank: int, width: int
-           ) -> BlockParams:
+@partial(jax.jit, static_argnums=(1, 2, 3, 4, 5, 6, 7, 8))
+def _start(key: Array, layers: int, size: int, channels: int, state: int, taps: int, rank: int, width: int,
+           outputs: int) -> BlockParams:
     """Weights before training."""
     within = cut(lambda shape: jax.random.uniform(key, shape, float, -1.0, 1.0), {
         "read_in": (width, size), "in_proj": (layers, size, 2 * channels), "conv": (layers, taps, channels),
         "x_proj": (layers, channels, rank + 2 * state), "dt_proj": (layers, rank, channels),
-        "steps": (layers, channels), "out_proj": (layers, channels, size), "read_out": (size, 1)})
+        "steps": (layers, channels), "out_proj": (layers, channels, size), "read_out": (size, outputs)})
     linear = {name: draws * draws.shape[-2] ** -0.5 for name, draws in within.items()}
     rates = jnp.broadcast_to(jnp.log(jnp.arange(1.0, state + 1.0)), (layers, channels, state))
     blocks = MambaWeights(
@@ -167,4 +169,4 @@ def _start(key: Array, layers: int, size: int, channels: int, state: int, taps: 
         linear["x_proj"], Affine(linear["dt_proj"], step_bias(within["steps"])), rates,
         jnp.ones((layers, channels)), linear["out_proj"] * layers**-0.5)
     return BlockParams(Affine(linear["read_in"], jnp.zeros(size)), blocks, jnp.ones(size),
-                       Affine(linear["read_out"], jnp.zeros(1)))
+                       Affine(linear["read_out"], jnp.zeros(outputs)))

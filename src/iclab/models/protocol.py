@@ -36,7 +36,8 @@ class Model(Protocol):
         """Weights before training, for inputs of this dimension."""
 
     def apply(self, params: Any, columns: Float[Array, "tokens width"]) -> tuple[Float[Array, "*answer"], Any]:
-        """The output for one prompt's query, and a named tuple of intermediates for probes to read."""
+        """The output for one prompt's query (a row of scores for every token where labels are of kind tokens), and a
+        named tuple of intermediates for probes to read."""
 
 
 @runtime_checkable

@@ -1,5 +1,4 @@
-"""What the blocks of Mamba and Mamba-2 have in common: convolution, steps and their start, what a probe sees, and the
-way of a prompt from its columns to the answer."""
+"""What the blocks of Mamba and Mamba-2 have in common: convolution, steps and their start, and what a probe sees."""
 
 from __future__ import annotations
 
@@ -8,10 +7,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from iclab.core.errors import require
 from iclab.core.limits import DEEPEST
 from iclab.core.spec import require_count
-from iclab.models.embedding import LabelEmbedding
+from iclab.models.readout import require_readable
 from iclab.models.stack import Affine
 
 STEPS = 1e-3, 0.1
@@ -42,8 +40,7 @@ class BlockSeen(NamedTuple):
 
 def check_block(model: Any, *counts: str) -> None:
     """Rules of fields that both blocks have, and of other counts."""
-    require(isinstance(model.embedding, LabelEmbedding), "embedding", type(model.embedding).__name__,
-            "be a LabelEmbedding: this model's output is one number")
+    require_readable(model.embedding)
     require_count(model, "layers", 1, below=DEEPEST)
     for field in ("size", "expand", "state", "convolution", *counts):
         require_count(model, field, 1)
@@ -61,10 +58,3 @@ def step_bias(uniform: Float[Array, "*s"]) -> Float[Array, "*s"]:
     low, high = (jnp.log(end) for end in STEPS)
     step = jnp.exp(low + (high - low) * (uniform + 1.0) / 2.0)
     return step + jnp.log(-jnp.expm1(-step))
-
-
-def answer(model: Any, params: BlockParams, columns: Float[Array, "tokens width"]
-           ) -> tuple[Float[Array, ""], BlockSeen]:
-    """A prompt's columns read in, through `model.stream`, and the query read out."""
-    h, seen = model.stream(params, columns @ params.read_in.W + params.read_in.b, asked=1)
-    return h[-1] @ params.read_out.W[:, 0] + params.read_out.b[0], seen

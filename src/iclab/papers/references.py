@@ -70,8 +70,8 @@ OURS = {
                      "Not a paper: what becomes of the papers' statements, and of our own, as patterns, neurons, "
                      "batches and prompts grow and the start becomes small."),
     "beyond": Paper("beyond", "Beyond the five papers",
-                    "Not a paper: questions that the papers raise and leave open, about causes, regression, the real "
-                    "Mamba block and the dynamics of training."),
+                    "Not a paper: questions that the papers raise and leave open, about causes, regression, tokens, "
+                    "the real Mamba block and the dynamics of training."),
 }
 """What entries ask across the papers, by key."""
 ASKED_FOR = ("beyond",)

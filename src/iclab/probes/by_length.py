@@ -34,6 +34,7 @@ def context_errors(models: Sequence[Trained], tests: Sequence[Classification | A
                    ) -> Float[np.ndarray, "models tests lengths"]:
     """Error with only the last n examples of a prompt, for every n in `lengths`."""
     for test in tests:
+        require(test.labels.name == "sign", "tests", type(test).__name__, "have labels that are signs")
         require(min(lengths) > 0 and max(lengths) <= test.prompt_length, "lengths", list(lengths),
                 f"lie in [1, {test.prompt_length}]")
         require(test.placement == "random", "placement", test.placement, "be random, or examples are not alike")

@@ -33,6 +33,8 @@ Predictor = Callable[[Prompt], Any]
 """`(batch of prompts) -> one answer each`."""
 Judge = Callable[[Any, Any, Prompt], Array]
 """`(model, params, batch of prompts) -> means over the batch`, compiled."""
+SCORED = ("class", "tokens")
+"""Kinds of labels that are answered by a score for every class."""
 TEST_STREAM = 3
 TEST_BATCH = 500
 AT_ONCE = 4
@@ -143,7 +145,7 @@ def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], se
 def _require_classification(labels: LabelKind, readers: Sequence[tuple[Any, Any]], batch: Prompt) -> None:
     """Refuse labels that are not of their kind, and models without a score for every class that occurs."""
     require_labels(labels, batch.label)
-    if labels.name == "class":
+    if labels.name in SCORED:
         for model, params in readers:
             outputs = jax.eval_shape(lambda *args: forward_batch(*args)[0], model, params, batch)
             require_answers(labels, outputs.shape, np.asarray(batch.label))
@@ -169,7 +171,7 @@ def errors_of(labels: LabelKind) -> Judge:
 
     def judge(model: Any, params: Any, batch: Prompt) -> Float[Array, " 2"]:
         outputs = forward_batch(model, params, batch)[0]
-        if labels.name != "class":  # whose numbers are known only outside a program
+        if labels.name not in SCORED:  # whose numbers are known only outside a program
             require_answers(labels, outputs.shape, batch.label)
         return jnp.stack([jax.vmap(labels.error)(outputs, batch.label).mean(), jnp.nan])
 

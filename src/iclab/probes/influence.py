@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from iclab.core.errors import require
 from iclab.models.forward import IN_CACHE, forward
 from iclab.probes.error_rate import averages
 from iclab.prompts.prompt import Family, Prompt
@@ -37,6 +38,8 @@ class LabelWeights(NamedTuple):
 
 def label_weights(trained: Trained, prompts: Family, *, count: int = 1000, seed: int = 0) -> LabelWeights:
     """The weights of clean and of poisoned examples in the answers of a trained model."""
+    require(prompts.labels.name in ("sign", "number"), "prompts", type(prompts).__name__,
+            "have labels that are signs or numbers")
     return weights_of(averages(slope_sums, [trained], [prompts], count, [seed])[0, 0])
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from iclab.core.errors import require
 from iclab.models.forward import forward_batch
 from iclab.models.protocol import ShowsGates
 from iclab.prompts.prompt import Prompt
@@ -60,6 +61,9 @@ class Look:
 
     def shown(self, model: Any, params: Any, batch: Prompt) -> Shown:
         """What the model shows, by its definition."""
+        told = getattr(batch.truth, "_fields", ())
+        require(not self.inside or {"pattern", "outlier"} <= set(told), "prompts",
+                f"a truth with {', '.join(told) or 'nothing'}", "tell the pattern of each token and which are poisoned")
         outputs, seen = forward_batch(model, params, batch)
         if not self.inside:
             return Shown(outputs, batch.label)

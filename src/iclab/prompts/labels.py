@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -35,12 +36,31 @@ def wrong_class(output: Float[Array, " classes"], label: Int[Array, ""]) -> Floa
     return jnp.where(jnp.argmax(output) == label, 0.0, 1.0)
 
 
+UNASKED = -1
+"""The label of a token at which no answer is asked for."""
+
+
+def token_losses(output: Float[Array, "tokens classes"], label: Int[Array, " tokens"]) -> Float[Array, " tokens"]:
+    """`-log softmax_z(F)` at every token; 0 where no answer is asked for."""
+    tokens, shape = jnp.shape(label), jnp.shape(output)
+    require(len(shape) == 2 and shape[:1] == tokens, "model", f"shape {shape}",
+            f"return a score for every token and class, shape {(*tokens, 'classes')}")
+    chosen = label[:, None] == jnp.arange(shape[1])
+    return -jnp.where(chosen, jax.nn.log_softmax(output, axis=1), 0.0).sum(axis=1)
+
+
+def token_cross_entropy(output: Float[Array, "tokens classes"], label: Int[Array, " tokens"]) -> Float[Array, ""]:
+    """The mean of `-log softmax_z(F)` over the tokens at which an answer is asked for."""
+    return token_losses(output, label).sum() / jnp.maximum((label != UNASKED).sum(), 1)
+
+
 @dataclass(frozen=True)
 class LabelKind:
     """What a label is, and how an answer errs."""
 
     name: str
-    """What the label is: sign (+1 or -1), number, vector, class (0, 1, ...) or step (of a chain)."""
+    """What the label is: sign (+1 or -1), number, vector, class (0, 1, ...), step (of a chain) or tokens (a class at
+    every token, or -1 where none is asked for)."""
     error: Error
     """How an answer errs."""
     losses: tuple[str, ...]
@@ -55,6 +75,8 @@ VECTOR = LabelKind("vector", squared_error, ("squared",), False)
 STEP = LabelKind("step", squared_error, ("squared",), False)
 """The output of one step of a chain, a vector of unit length."""
 CLASS = LabelKind("class", wrong_class, ("cross_entropy",), True)
+TOKENS = LabelKind("tokens", token_cross_entropy, ("token_cross_entropy",), False)
+"""A class at every token: what follows it. The error is a cross-entropy, in nats."""
 
 
 def require_labels(kind: LabelKind, labels: Any) -> None:
@@ -70,10 +92,21 @@ def require_labels(kind: LabelKind, labels: Any) -> None:
                 "be a whole number where labels are classes; a family whose labels are real numbers says `labels = "
                 "REAL`, and its error is a squared one")
         require(labels.ndim == 1 and (labels >= 0).all(), "label", labels.min(), "be the number of a class, from 0")
+    if kind.name == "tokens":
+        require(np.issubdtype(labels.dtype, np.integer) and labels.ndim == 2, "label",
+                f"{labels.dtype} of shape {labels.shape}", "be one whole number per token where labels are tokens")
+        require((labels >= UNASKED).all(), "label", labels.min(), f"be the number of a class, or {UNASKED} at a token "
+                "without a question")
 
 
 def require_answers(kind: LabelKind, answers: Sequence[int], labels: Any, of: str = "model") -> None:
     """Refuse answers of such a shape, one per prompt, that do not answer labels of this kind."""
+    if kind.name == "tokens":
+        rule = "return a score for every token and class of each prompt"
+        require(len(answers) == 3 and tuple(answers[:2]) == np.shape(labels), of, f"shape {tuple(answers)}", rule)
+        require(bool(np.max(labels) < answers[2]), of, f"{answers[2]} per token", f"{rule}: labels go up to "
+                f"{np.max(labels)}")
+        return
     if kind.name != "class":
         wanted = tuple(np.shape(labels))
         require(tuple(answers) == wanted, of, f"shape {tuple(answers)}",

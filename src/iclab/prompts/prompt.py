@@ -36,7 +36,7 @@ class Prompt(NamedTuple):
     y: Float[Array, "tokens *answer"]
     """Label of each token as the model reads it; 0 at the query."""
     label: Any
-    """The query's true label."""
+    """The query's true label; of token prompts the class that is asked for at every token, or -1."""
     truth: Any = None
     """What the family knows about the tokens and a model does not: `Truth`, `ChainTruth`, or your own named tuple."""
     step: Any = None
@@ -50,6 +50,12 @@ class Prompt(NamedTuple):
         """In a notebook: a row of examples, coloured by their pattern, with their labels; poisoned ones stand out."""
         batched = np.ndim(self.x) == 3
         prompt = jax.tree.map(lambda leaf: np.asarray(leaf)[0], self) if batched else self.numpy()
+        if np.shape(prompt.label) == prompt.x.shape[:1] and prompt.label.dtype.kind == "i":
+            numbers = prompt.x.argmax(axis=-1).tolist()
+            row = [Token(str(number), "." if label < 0 else str(label), number)
+                   for number, label in zip(numbers, prompt.label.tolist(), strict=True)]
+            first = f"the first of {len(self.x)} prompts; " if batched else ""
+            return tokens(row, f"{first}below each token the class that is asked for after it")
         pattern, outlier = (getattr(prompt.truth, name, None) for name in ("pattern", "outlier"))
         last = len(prompt.x) - 1
         row = [Token("query" if i == last else f"{i + 1}" if pattern is None else f"\u03bc{pattern[i] + 1}",

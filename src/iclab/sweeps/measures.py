@@ -16,15 +16,16 @@ from iclab.training import Trained
 
 OF_CHAINS = ("cot", "cot_answer", "icl", "vote", "vote_icl")
 OF_KIND = {"sign": ("error", "hinge", "loss", "floor", "bayes"), "class": ("error", "loss"),
-           "number": ("squared_error", "loss"), "vector": ("squared_error", "loss"), "step": (*OF_CHAINS, "loss")}
+           "number": ("squared_error", "loss"), "vector": ("squared_error", "loss"), "step": (*OF_CHAINS, "loss"),
+           "tokens": ("cross_entropy", "loss")}
 """What can be measured on prompts whose labels are of each kind."""
 NEEDS = {"floor": HasFloor, "bayes": HasBayes}
 """The protocol a family must implement for a measure, besides having the right label kind."""
 RANGES = {**dict.fromkeys(("error", "floor", "bayes", "cot", "cot_answer", "icl", "vote", "vote_icl"), UNIT),
-          **dict.fromkeys(("hinge", "loss", "squared_error"), (0.0, float("inf")))}
+          **dict.fromkeys(("hinge", "loss", "squared_error", "cross_entropy"), (0.0, float("inf")))}
 """The range of each measure."""
 MEASURES = tuple(dict.fromkeys(name for names in OF_KIND.values() for name in names))
-FROM_OUTPUTS = {"error": 0, "squared_error": 0, "hinge": 1}
+FROM_OUTPUTS = {"error": 0, "squared_error": 0, "cross_entropy": 0, "hinge": 1}
 """Measures of a model's outputs, and their positions in what `errors_of` returns."""
 BOOKKEEPING = ("seed", "status", "reason", "sweep", "run", "trial", "test_prompts", "seconds", "started", "finished",
                "fields", "measured")

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from iclab.core.errors import require
+from iclab.prompts.labels import token_cross_entropy
 
 Loss = Callable[[Array, Array], Float[Array, ""]]
 """`(output, label) -> loss` of one prompt."""
@@ -44,7 +45,8 @@ def cross_entropy(output: Float[Array, " classes"], label: Int[Array, ""]) -> Fl
     return -jax.nn.log_softmax(output)[label]
 
 
-LOSSES: dict[str, Loss] = {"hinge": hinge, "squared": squared, "logistic": logistic, "cross_entropy": cross_entropy}
+LOSSES: dict[str, Loss] = {"hinge": hinge, "squared": squared, "logistic": logistic, "cross_entropy": cross_entropy,
+                           "token_cross_entropy": token_cross_entropy}
 
 
 def loss_function(loss: str | Loss) -> Loss:

@@ -62,7 +62,8 @@ class Training:
     optimizer: str | Callable[..., Any] = "sgd"
     """A name from optax (sgd, adam, ...) or a function learning_rate -> optax transformation."""
     loss: str | Callable[..., Any] = "hinge"
-    """hinge, squared, logistic, cross_entropy, or a function (output, label) -> loss of one prompt."""
+    """hinge, squared, logistic, cross_entropy, token_cross_entropy (at every token), or a function (output, label) ->
+    loss of one prompt."""
     clip_norm: float | None = number(default=None)
     """Largest norm of a gradient; none does not clip."""
     record_every: int = schedule(default=250)

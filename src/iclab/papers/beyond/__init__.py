@@ -1,1 +1,1 @@
-"""What the five papers raise and leave open: causes, regression, the real Mamba block, the dynamics of training."""
+"""What the five papers leave open: causes, regression, tokens, the real Mamba block, the dynamics of training."""
