@@ -2,10 +2,10 @@
 
     <!-- made: NAME -->      the table NAME of `TABLES`, which stands in the file up to `<!-- end -->`
     <!-- made: NAME -->      what NAME of `SITE` returns, on the site only
-    <!-- file: PATH -->      the file at that path, seen from the page, on the site only
+    <!-- file: PATH -->      the file at that path, seen from the page, which stands there up to `<!-- end -->` too
 
-`python docs/made.py` writes the tables into the pages; a test compares them with what the code says. The site makes
-them again and typesets their formulas.
+`python docs/made.py` writes tables and files into the pages; a test compares them with what the code says. The site
+makes them again and typesets the formulas of the tables.
 """
 
 from __future__ import annotations
@@ -126,8 +126,7 @@ def filled(text: str, navigation: dict[str, tuple[str, ...]]) -> str:
     def put(comment: re.Match[str]) -> str:
         kind, name = comment.groups()
         if kind == "file":
-            path = (HERE / name).resolve()
-            return f"```{path.suffix.removeprefix('.')}\n{path.read_text().rstrip()}\n```"
+            return _file(name)
         if name == "navigation":
             return trees(navigation)
         return SITE[name]() if name in SITE else _table(name).html()
@@ -136,14 +135,21 @@ def filled(text: str, navigation: dict[str, tuple[str, ...]]) -> str:
 
 
 def written(text: str) -> str:
-    """The text of a page for its file, with its tables."""
+    """The text of a page for its file, with its tables and files."""
     def put(comment: re.Match[str]) -> str:
         kind, name = comment.groups()
-        if kind == "file" or name == "navigation" or name in SITE:
+        if kind == "made" and (name == "navigation" or name in SITE):
             return comment[0]
-        return f"<!-- made: {name} -->\n\n{_table(name).markdown()}\n\n<!-- end -->"
+        content = _file(name) if kind == "file" else _table(name).markdown()
+        return f"<!-- {kind}: {name} -->\n\n{content}\n\n<!-- end -->"
 
     return COMMENT.sub(put, text)
+
+
+def _file(name: str) -> str:
+    """A file as a block of code."""
+    path = (HERE / name).resolve()
+    return f"```{path.suffix.removeprefix('.')}\n{path.read_text().rstrip()}\n```"
 
 
 def _table(name: str) -> Table:

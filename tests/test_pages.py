@@ -20,7 +20,7 @@ OPTIONAL = {"torch": "torch", "equinox": "frameworks", "flax": "frameworks"}
 
 
 def programs(page):
-    """The Python programs of a page."""
+    """The Python programs of a page; the files that stand in it are blocks of `py`, and tested as examples."""
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 

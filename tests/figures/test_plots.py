@@ -74,6 +74,7 @@ NAMES = ("mamba", "linear", "a name that is rather long", "kappa_a' / kappa_a = 
 LONG = "error of the linear Transformer out of domain, at p_a 0.4 and l_ts 200"
 SHAPES = {
     "shared": lambda: error_figure("x", "", "", [many(LONG, NAMES), many("b", NAMES)], LONG, log_from=1e-3),
+    "own, twice": lambda: error_figure("x", "", "", [many(LONG, NAMES), many("b", ("another",))], LONG, log_from=1e-3),
     "own": lambda: curve_figure("x", "", "", [many(LONG, NAMES[:i + 1]) if i % 2 else many("b", NAMES[2:])
                                               for i in range(4)], LONG,
                                 "hinge loss on unseen tasks, m ~ M1^2", log_x=True, log_y=True, share_y=False),
@@ -93,6 +94,13 @@ def test_a_figure_is_readable_and_drawn_again_from_json(plot, tmp_path):
     assert complaints(again.figure(), thorough=True) == []
     assert again.save(tmp_path / "x.svg").read_text() == plot.svg
     assert again.save(tmp_path / "x.csv").read_text() == plot.csv
+
+
+def test_shown_twice_panels_with_curves_of_their_own_have_a_legend_each_and_no_line_of_another():
+    figure = SHAPES["own, twice"]().figure()
+    legends = [axis.get_legend() for axis in figure.axes]
+    assert [legend is not None for legend in legends] == [False, False, True, True]
+    assert [text.get_text() for text in legends[3].get_texts()] == ["another", "information floor", "theorem 2 (c)"]
 
 
 def test_what_is_hard_to_read_is_noticed():

@@ -16,7 +16,7 @@ import pytest
 import iclab
 from iclab import CheckpointError, IclabError, measure_error, pull, push, replace, save_checkpoint, train
 from iclab.cli import main
-from iclab.hub import places
+from iclab.hub import model_card, places
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +220,23 @@ def test_the_commands_share_and_fetch(trained, tmp_path, capsys):
                       ["push", str(one), str(where), "--measure=-1"]):
         assert main(arguments) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_card_says_how_much_poison_and_which_settings_differ(trained, tmp_path):
+    @iclab.spec
+    class Unexplained:
+        width: int = 4
+        depth: int = 2
+
+    push(trained, tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    assert "- Poison in training: 40 % of the examples in a prompt; rule for their labels: random." in card
+    assert "`prompt_length` = `6`" in card
+    assert "`member` = " not in card.partition("## Error")[0], "mamba is the default"
+    assert "`learning_rate` = `0.1`" in card
+    assert model_card._described(Unexplained(width=8)) == "`Unexplained`. Not the defaults: `width` = `8`."
+    assert model_card._described(Unexplained()) == "`Unexplained`. All settings are the defaults, listed below."
+    assert model_card._poison(iclab.Classification()) == "none."
 
 
 @pytest.mark.slow

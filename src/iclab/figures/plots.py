@@ -142,7 +142,7 @@ def draw_curves(_: str, panels: Sequence[Mapping[str, Any]], y_range: Sequence[f
             _logarithmic(axis, least)
         if y_range is not None and not lower:
             axis.set_ylim(*y_range)
-    add_legends(figure, list(axes), rows)
+    add_legends(figure, list(axes[-columns:] if twice else axes), 1 if twice else rows)
     return figure
 
 

@@ -18,6 +18,8 @@ from iclab.training.checkpoint import from_bytes
 
 LIBRARY = "library_name: iclab"
 """The line by which a card is known for one of ours."""
+LONGEST = 80
+"""Characters of a value in the summary; the tables have longer ones."""
 
 CARD = """---
 {library}
@@ -68,9 +70,43 @@ def model_card(trained: Trained, where: str, errors: Mapping[str, ErrorRate | fl
 
 
 def _about(run: Run) -> str:
-    """What the classes say of themselves in their first sentences."""
-    return "\n".join(f"- {title}: {(inspect.getdoc(type(part)) or '').partition(chr(10))[0]}"
-                     for title, part in (("Model", run.model), ("Prompts", run.prompts), ("Training", run.training)))
+    """What each part is, and which of its settings are not the defaults of its class; how much poison training had."""
+    lines = [f"- {title}: {_described(part)}" for title, part in
+             (("Model", run.model), ("Prompts", run.prompts), ("Training", run.training))]
+    lines.insert(2, f"- Poison in training: {_poison(run.prompts)}")
+    return "\n".join(lines)
+
+
+def _described(part: Any) -> str:
+    """The class, the first line of its docstring if its author wrote one, and the settings that differ."""
+    kind = type(part)
+    told = inspect.getdoc(kind) or ""
+    first = "" if told.startswith(f"{kind.__name__}(") else told.partition("\n")[0]  # dataclasses make such a docstring
+    differing = [f"`{name}` = {value}" for name, value in _differing(part)]
+    settings = (f"Not the defaults: {', '.join(differing)}." if differing else
+                "All settings are the defaults, listed below.")
+    return " ".join(words for words in (f"`{kind.__name__}`.", first, settings) if words)
+
+
+def _differing(part: Any) -> Iterator[tuple[str, str]]:
+    """The fields of a spec that are not the defaults of its class."""
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if default is dataclasses.MISSING or to_json(value) != to_json(default):
+            text = type(value).__name__ if dataclasses.is_dataclass(value) else json.dumps(to_json(value))
+            yield field.name, f"`{text}`" if len(text) <= LONGEST else "see below"
+
+
+def _poison(prompts: Any) -> str:
+    """The share of poisoned examples and their labels, for prompts that have such fields."""
+    fraction, rule = (getattr(prompts, name, None) for name in ("outlier_fraction", "label_rule"))
+    if fraction is None:
+        return "these prompts have no setting for it."
+    if fraction == 0:
+        return "none."
+    labels = "" if rule is None else f"; rule for their labels: {rule if isinstance(rule, str) else 'a function'}"
+    return f"{100 * fraction:.3g} % of the examples in a prompt{labels}."
 
 
 def _errors(errors: Mapping[str, ErrorRate | float]) -> str:

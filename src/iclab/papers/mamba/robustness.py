@@ -16,9 +16,9 @@ from iclab.probes import bayes_predictor, information_floor, measure_error
 from iclab.prompts import Classification
 
 VARIANTS = {
-    "paper": "U = 5, kappa_a' = 3 kappa_a",
-    "same_scale": "U = 5, kappa_a' = kappa_a, flip",
-    "few_tasks": "U = 1, kappa_a' = 3 kappa_a, flip",
+    "paper": "Trained on all tasks, test outliers 3 times as large",
+    "same_scale": "Outliers as large as in training",
+    "few_tasks": "Trained on 6 of 30 tasks",
 }
 """The figure under every rule, and two questions it leaves open under flip."""
 FLOOR = tuple(information_floor(attacked_prompts("random", fraction)) for fraction in FRACTIONS)
