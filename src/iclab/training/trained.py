@@ -105,37 +105,35 @@ class Trained:
              self.status)])
         return words + chart(self.steps.tolist(), self.loss.tolist(), "training loss by step")
 
-    def require_readable(self, prompts: Family | Prompt) -> None:
-        """Refuse prompts, or a batch of them, whose columns or labels are not those that the model was trained on."""
-        if isinstance(prompts, Prompt):
-            dimension = np.shape(prompts.x)[-1]
-        else:
-            require_family(prompts)
-            dimension, kind = prompts.dimension, self.run.prompts.labels.name
-            require(prompts.labels.name == kind, f"labels of {type(prompts).__name__}", prompts.labels.name,
-                    f"be of the kind that the model was trained on, {kind!r}")
+    def require_readable(self, prompts: Family) -> None:
+        """Refuse prompts whose labels or columns are not such as the model was trained on."""
+        require_family(prompts)
+        kind = self.run.prompts.labels.name
+        require(prompts.labels.name == kind, f"labels of {type(prompts).__name__}", prompts.labels.name,
+                f"be of the kind that the model was trained on, {kind!r}")
+        self._require_dimension(prompts.dimension)
+
+    def _require_dimension(self, dimension: int) -> None:
         trained, width = self.run.prompts.dimension, self.run.model.embedding.width
         require(dimension == trained or width(dimension) == width(trained), "dimension of the prompts", dimension,
                 f"be that of the model's training, {trained}")
 
+    def _require_batch(self, prompts: Any) -> None:
+        if not isinstance(prompts, Prompt):
+            raise not_a("prompts", prompts, "a batch of prompts, such as Classification().sample(0, 100)")
+        self._require_dimension(np.shape(prompts.x)[-1])
+
     def predict(self, prompts: Any) -> np.ndarray:
         """Scores of a batch of prompts: a trained run is a predictor."""
-        _require_batch(prompts)
-        self.require_readable(prompts)
+        self._require_batch(prompts)
         return np.asarray(_scores(lower(self.run.model), self.params, prompts))
 
     def look(self, prompts: Any) -> tuple[np.ndarray, Any]:
         """Scores and the model's named intermediates for a batch of prompts."""
-        _require_batch(prompts)
-        self.require_readable(prompts)
+        self._require_batch(prompts)
         return jax.tree.map(np.asarray, _outputs(lower(self.run.model), self.params, prompts))
 
     __call__ = predict
-
-
-def _require_batch(prompts: Any) -> None:
-    if not isinstance(prompts, Prompt):
-        raise not_a("prompts", prompts, "a batch of prompts, such as Classification().sample(0, 100)")
 
 
 @jax.jit
