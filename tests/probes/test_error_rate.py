@@ -23,6 +23,7 @@ from iclab import (
     score_mass,
     seed_interval,
 )
+from iclab.probes.attack_search import Budget, worst_attack
 from iclab.probes.error_rate import UNIT, ErrorRate, wilson
 
 PROMPTS = Classification(outlier_fraction=0.3)
@@ -69,6 +70,8 @@ def test_prompts_that_a_trained_model_cannot_read_are_refused(trained_mamba, bac
         with pytest.raises(SpecError, match=message):
             probe(trained, test)
     if isinstance(test, Classification):
+        with pytest.raises(SpecError, match=message):
+            worst_attack(trained, replace(test, outlier_fraction=0.5), Budget(2.0))
         with pytest.raises(SpecError, match=message):
             trained(test.sample(0, 2))
 

@@ -61,8 +61,8 @@ def chosen_entries(ids: Sequence[str]) -> list[Entry]:
             rooms = list(dict.fromkeys(entry.room for entry in entries.values()))
             near = [id_ for id_ in known if name in id_.split(".")] or difflib.get_close_matches(name, [*known, *rooms])
             advice = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise IclabError(f"id must be an entry's, one of {', '.join(rooms)}, or a Python file with an ENTRY, got "
-                             f"{name!r}{advice} (iclab list shows all)")
+            raise IclabError(f"id must be one of those that iclab list shows, one of {', '.join(rooms)}, or a Python "
+                             f"file with an ENTRY, got {name!r}{advice}")
         entry = known[name] if name in known else own_entry(name)
         if any(entry.id == other.id and entry.path != other.path for other in (*known.values(), *chosen)):
             raise IclabError(f"{name}: id of the entry must be new, got {entry.id!r}, which another entry has")
