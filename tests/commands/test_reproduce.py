@@ -126,7 +126,10 @@ def test_a_users_entry_is_run_stored_and_run_again_when_it_changes(tmp_path, ent
     assert len(checkpoints) == 2
     assert sorted(path.name for path in (out / "figures").iterdir()) == ["mine.plot.csv", "mine.plot.svg"]
     outcomes = len(list((out / "store").rglob("outcome-*")))
+    capsys.readouterr()
     assert reproduce(entry_file, out, "--formats", "pdf,png") == 0
+    assert capsys.readouterr().out.endswith("".join(f"figure: {out / 'figures' / f'mine.plot.{kind}'}\n"
+                                                    for kind in ("svg", "pdf", "png")))
     assert (out / "figures" / "mine.plot.pdf").read_bytes().startswith(b"%PDF")
     assert (out / "figures" / "mine.plot.png").read_bytes().startswith(b"\x89PNG")
     assert len(list((out / "store").rglob("outcome-*"))) == outcomes == 1

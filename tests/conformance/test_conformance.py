@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import iclab
@@ -41,7 +42,8 @@ SHORT = Chain(dimension=7, patterns=5, prompt_length=3)
 FAMILIES = {
     "patterns": SMALL, "patterns with noise": replace(SMALL, noise_norm=0.2, rotation_seed=1), "chains": SHORT,
     "chain tests": chain_test(SHORT, patterns=4),
-    "rows": from_labelled([[1.0, 2], [0, 1], [3, 1], [2, 2]], [0, 1, 0, 1], prompt_length=3, outlier_fraction=0.3),
+    "rows": from_labelled([[1.0, 2], [0, 1], [3, 1], [2, 2]], [0, 1, 0, 1], perturb=np.copy, prompt_length=3,
+                          outlier_fraction=0.3),
     "Markov chains": MarkovChain(order=2, prompt_length=5), "recall": Recall(keys=4, values=3, pairs=3, queries=2),
     "parity": Parity(length=3),
     "regression": Regression(dimension=6, outlier_patterns=1, outlier_fraction=0.3, prompt_length=4, pool=3),

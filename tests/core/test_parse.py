@@ -40,6 +40,8 @@ def test_a_function_is_imported_by_its_name():
 
 @pytest.mark.parametrize(("path", "value", "message"), [
     ("model.membr", "mamba", r"GatedAttention has no field 'membr'"),
+    ("outlier_scale", 2.0, r"it is a field of its prompts: prompts.outlier_scale, or test.outlier_scale in a sweep"),
+    ("prompts.outlier_scal", 2.0, r"did you mean outlier_scale\?; it has dimension, (?!.*(labels|any_size))"),
     ("modle.member", "mamba", r"Run has no field 'modle'"),
     ("init_seed.deep", 1, r"init_seed.deep: init_seed has no fields of its own"),
     ("prompts.outlier_fraction", "lots", r"prompts.outlier_fraction must be a number, got 'lots'"),

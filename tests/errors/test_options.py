@@ -86,6 +86,7 @@ LARGE = [
     (["train", "--out", "x" * 300], "out must be a file that can be written"),
     (["train", "--out", "."], "out must be a file, got the folder"),
     (["reproduce", "--seed", "99999999999"], "seed must be in"), (["play", "--seed", "-1"], "seed must be in"),
+    (["reproduce", "fig2"], "got 'fig2'; did you mean mamba.fig2 or icl.fig2"),
     (["reproduce", "x" * 5000], "id must be one of"), (["reproduce", UNREADABLE], "id must be one of"),
     (["sweep", "absent.toml", "--workers", "99999999999"], "workers must be in"),
     (["sweep", "absent.toml", "--gpus", "nan"], "gpus must be in"),

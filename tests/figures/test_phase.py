@@ -120,3 +120,8 @@ def test_lines_that_cannot_be_drawn_are_refused(swept, options, message):
     arguments = {"x": "prompts.outlier_fraction", "by": "model.member", "panel": "prompts.outlier_scale", **options}
     with pytest.raises(IclabError, match=message):
         line_plot(swept, arguments.pop("x"), **arguments)
+
+
+def test_a_frame_is_no_result(swept):
+    with pytest.raises(IclabError, match="results must be results of a sweep, got a DataFrame; give results"):
+        line_plot(swept.frame, "prompts.outlier_fraction")

@@ -120,6 +120,18 @@ def test_formats_are_what_they_say_and_others_are_refused(tmp_path):
         Plot("a", "", "", "<svg/>", "").figure()
 
 
+@pytest.mark.parametrize(("low", "high", "minor"), [
+    (0.2, 0.4, ["2", "3", "4"]), (0.02, 0.12, ["2", "3", "5", "7"]), (0.01, 0.5, ["2", "5", "2", "5"]),
+    (1e-4, 0.5, [])])
+def test_labels_of_minor_ticks_have_room(low, high, minor):
+    figure = curve_figure("x", "", "", [Panel("", [1.0, 2.0], [Curve("mamba", np.array([[low, high]]))])], "x", "y",
+                          log_y=True).figure()
+    axis = figure.axes[0]
+    ends = axis.get_ylim()
+    shown = [tick.label1.get_text() for tick in axis.yaxis.get_minor_ticks() if ends[0] <= tick.get_loc() <= ends[1]]
+    assert [text[0] for text in shown if text] == minor
+
+
 def test_below_the_least_shown_a_logarithmic_line_runs_along_its_edge():
     figure = error_figure("x", "", "", [Panel("", [1.0, 2.0], [Curve("mamba", np.array([[0.0, 0.5]]))])], "x",
                           log_from=1e-3).figure()

@@ -39,7 +39,7 @@ def test_a_papers_key_chooses_all_its_entries():
 
 
 def test_an_unknown_id_is_refused():
-    with pytest.raises(IclabError, match=r"id must be one of .*mamba\.fig2.*, got 'mamba\.nope'"):
+    with pytest.raises(IclabError, match=r"id must be one of .*, got 'mamba\.nope'"):
         chosen_entries(["mamba.nope"])
 
 

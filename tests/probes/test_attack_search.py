@@ -55,7 +55,7 @@ def test_bad_budgets_are_named(trained_mamba):
 
 
 def test_only_trained_runs_and_classification_can_be_attacked(trained_mamba):
-    rows = from_labelled(np.eye(8), [0, 1] * 4, outlier_fraction=0.3)
+    rows = from_labelled(np.eye(8), [0, 1] * 4, perturb=np.copy, outlier_fraction=0.3)
     for search in (lambda model, prompts: worst_attack(model, prompts, Budget(1.0)),
                    lambda model, prompts: attack_error(model, prompts, None)):
         with pytest.raises(IclabError, match=r"prompts must be Classification, whose .*, got 'ArrayPrompts'"):

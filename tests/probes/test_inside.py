@@ -5,15 +5,31 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from iclab import gate_profile, score_mass
+from iclab import LabelEmbedding, SoftmaxMLP, SpecError, gate_profile, part, replace, score_mass, spec, train
 from iclab.core.spec import lower
 from iclab.models import forward_batch
 from iclab.papers.mamba.settings import attacked_prompts
 from iclab.probes.error_rate import TEST_BATCH, batch_keys
 from iclab.prompts.randomness import Key
 from iclab.training.sgd import begin
+
+
+@spec
+class Answers:
+    """A model that shows nothing of its inside."""
+
+    embedding: LabelEmbedding = part(default_factory=LabelEmbedding)
+
+    def init(self, key, dimension):
+        return jnp.ones(self.embedding.width(dimension))
+
+    def apply(self, params, columns):
+        return (columns @ params).mean(), ()
+
 
 TEST = attacked_prompts("flip", 0.5)
 
@@ -34,6 +50,15 @@ def test_an_untrained_gate_does_not_tell_outliers_apart(trained_mamba):
     params = jax.tree.map(np.asarray, begin(trained_mamba[0].run).params)
     profile = gate_profile(dataclasses.replace(trained_mamba[0], params=params), TEST, count=400)
     assert np.nanmax(profile.poisoned[0]) > 0.2 * profile.clean[0][0]
+
+
+def test_a_model_without_scores_or_gates_is_named(tiny_run):
+    hidden = train(replace(tiny_run, model=Answers()))
+    with pytest.raises(SpecError, match=r"the model's intermediates must be a named tuple with scores .*, got a tuple"):
+        score_mass(hidden, tiny_run.prompts, count=500)
+    attention = train(replace(tiny_run, model=SoftmaxMLP(), training=replace(tiny_run.training, steps=1)))
+    with pytest.raises(SpecError, match="the model's intermediates must have gates"):
+        gate_profile(attention, tiny_run.prompts, count=500)
 
 
 def test_both_probes_are_sums_over_examples(trained_mamba):

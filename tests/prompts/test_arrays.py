@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
 from iclab import Run, SpecError, from_labelled, replace
+from iclab.core.identity import canonical
 from iclab.core.parse import with_fields
+from iclab.core.spec import lower
 
 INPUTS = np.arange(24, dtype=float).reshape(12, 2)
 LABELS = np.repeat(["cat", "dog", "hen"], 4)
@@ -31,7 +34,17 @@ def test_examples_are_rows_of_their_class():
 def test_its_text_shows_no_rows():
     assert repr(from_labelled(INPUTS, LABELS)) == (
         "ArrayPrompts(dimension=2, class_sizes=(4, 4, 4), prompt_length=20, decisive_fraction=1.0, "
-        "outlier_fraction=0.0, label_rule='random', placement='random', tasks='all')")
+        "outlier_fraction=0.0, label_rule='random', placement='random', tasks='all', "
+        "class_names=('cat', 'dog', 'hen'))")
+
+
+def test_names_of_classes_are_kept_and_change_nothing():
+    named = from_labelled(INPUTS, LABELS, classes=["hen", "cat"])
+    assert replace(named, prompt_length=5).class_names == ("hen", "cat")
+    assert all(prompts.class_names == ("cat", "dog", "hen") for prompts in from_labelled(INPUTS, LABELS, holdout=0.25))
+    unnamed = replace(named, class_names=None)
+    assert canonical(named) == canonical(unnamed)
+    assert jax.tree.structure(lower(named)) == jax.tree.structure(lower(unnamed))
 
 
 def test_classes_can_be_held_out():
@@ -60,6 +73,8 @@ def test_rows_can_be_held_out():
     ({"perturb": lambda rows: rows[:1]}, "perturb must return as many rows as it gets, of shape (12, 2), got (1, 2)"),
     ({"perturb": lambda rows: None}, "perturb must return the poisoned rows, got None"),
     ({"outlier_fraction": 2.0}, "outlier_fraction must be in [0, 1), got 2.0"),
+    ({"outlier_fraction": 0.3}, "outlier_fraction must be 0 without perturb, which makes what poisoned"),
+    ({"perturb": 3.0}, "perturb must be a function of rows, such as lambda rows: rows + 3, got 3.0"),
     ({"class": 2.0}, "argument must be one of classes, perturb, standardize, holdout, holdout_seed, names, "
                       "prompt_length, decisive_fraction, outlier_fraction, label_rule, placement, tasks; "
                       "did you mean classes?, got 'class'"),

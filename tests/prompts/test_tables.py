@@ -52,14 +52,15 @@ def test_labels_may_be_numbers(file):
 
 
 @pytest.mark.parametrize(("text", "options", "message"), [
-    (None, {"label": "kinds"}, "label must be in the header of .*own.csv' .kind, size, weight.; did you mean kind"),
-    (None, {"columns": ["weigh"]}, "columns must be in the header of .*did you mean weight.*got 'weigh'"),
+    (None, {"label": "kinds"}, "label must be in the header of .*own.csv', got 'kinds'; did you mean kind.; it has "
+     "kind, size, weight"),
+    (None, {"columns": ["weigh"]}, "columns must be in the header of .*got 'weigh'; did you mean weight"),
     (None, {"columns": ["kind"]}, "columns must not name the column of labels, got 'kind'"),
     (None, {"columns": []}, "columns must name at least one column"),
     (None, {"columns": ["size", "size"]}, "columns must be different"),
     (None, {"colour": 1}, "argument must be one of columns, drop, classes, perturb, standardize, holdout, "
      "holdout_seed, prompt_length, "),
-    (None, {"drop": ["wieght"]}, "drop must be in the header of .*did you mean weight.*got 'wieght'"),
+    (None, {"drop": ["wieght"]}, "drop must be in the header of .*got 'wieght'; did you mean weight"),
     (None, {"drop": ["size", "weight"]}, "columns must name at least one column"),
     (None, {"drop": "size"}, "drop must be a list of names, got 'size'"),
     (None, {"drop": ["size"], "columns": ["weight"]}, "drop must be left out where columns are given"),
@@ -71,6 +72,11 @@ def test_labels_may_be_numbers(file):
     ("kind,size\na,1\nb,1\n", {"standardize": True}, "column 'size' must vary to be standardized, got 1 in every row"),
     ("kind,size\na,1\na,2\n", {}, "classes must name at least two different classes"),
     ("kind,size\na,1\nb,2,3\n", {}, "CSV file .*own.csv' cannot be read"),
+    ("kind;size\na;1\nb;2\n", {}, "must separate fields by commas, got 'kind;size', with semicolons"),
+    ("1,2\n3,4\n5,6\n", {}, "must begin with a line that names its columns, got '1, 2', which looks like data"),
+    ("kind,size\na,1,5\nb,2,5\n", {}, "a row has more fields than the header; .* decimals have a point"),
+    ("kind,size\n" + "".join(f"{row / 7},{row}\n" for row in range(30)), {}, "labels must be classes, got 30 different "
+     "ones in 30 rows, such as 0.0; choose another column, or name them in classes"),
     ("", {}, "CSV file .*own.csv' cannot be read"),
 ])
 def test_a_bad_file_is_one_line_that_names_the_column(file, text, options, message):

@@ -170,6 +170,7 @@ def test_what_does_not_fit_is_refused_with_its_field():
     run = RUNS["mamba"]
     module = to_torch(run)
     refused(lambda: from_torch(torch.nn.Linear(2, 2)), "module", "Linear", "predictor")
+    refused(lambda: to_torch(torch.nn.Linear(2, 2)), "source", "Linear", "predictor")
     refused(lambda: from_torch(module, RUNS["gpt2"]), "run.model", "GPT2", "GatedAttention")
     refused(lambda: from_torch(module, replace(run, model=GatedAttention(member="linear"))), "run.model.member")
     refused(lambda: from_torch(module, replace(run, prompts=replace(PROMPTS, dimension=12))), "run.prompts.dimension")
@@ -200,6 +201,6 @@ def test_without_pytorch_the_extra_is_named_and_nothing_else_needs_it():
     program = ("import sys; sys.modules['torch'] = None\nimport iclab\n"
                "try:\n    import iclab.torch\nexcept ImportError as error:\n    print(error)\n")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "iclab.torch needs PyTorch: pip install '.[torch]'\n"
+    assert done.stdout == "iclab.torch needs PyTorch: pip install '.[torch]' in a clone of iclab\n"
     program = "import sys, iclab, iclab.training, iclab.probes\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

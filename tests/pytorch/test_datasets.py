@@ -76,6 +76,12 @@ def test_a_loader_gives_whole_batches_and_an_endless_dataset_has_no_length():
     assert [next(batches).x.shape for _ in range(3)] == [(4, 7, 9)] * 3
 
 
+@pytest.mark.parametrize("size", [1, 32])
+def test_a_batch_of_batches_is_refused(size):
+    with pytest.raises(SpecError, match="batch_size of the DataLoader must be None"):
+        next(iter(DataLoader(PromptDataset(PROMPTS, 4), batch_size=size)))
+
+
 @pytest.mark.slow
 def test_workers_keep_the_order_of_the_steps():
     dataset = PromptDataset.of(RUN)
@@ -108,6 +114,8 @@ def test_a_loss_refuses_outputs_that_would_be_broadcast(name):
     with pytest.raises(SpecError, match=r"module must return one score per prompt, got 'shape \(3, 1\)'"):
         OBJECTIVES[name](torch.zeros(3, 1), label)
     assert OBJECTIVES[name](torch.zeros(3), label).shape == ()
+    with pytest.raises(SpecError, match="outputs must be a tensor, got a tuple; where a module returns a pair"):
+        OBJECTIVES[name]((torch.zeros(3), None), label)
 
 
 @spec
@@ -191,6 +199,8 @@ def test_a_predictor_evaluates_a_module_and_leaves_it_as_it_was():
     assert measure_error(predictor(lambda x, y: y.sum(1)), PROMPTS, count=50).error >= 0.0
     with pytest.raises(SpecError, match="module must return a tensor"):
         predictor(lambda x, y: (x, y))(prompts)
+    with pytest.raises(SpecError, match=r"module must be callable as module\(x, y\), got Linear"):
+        predictor(torch.nn.Linear(9, 1))(prompts)
 
 
 def test_a_bare_module_is_no_predictor():

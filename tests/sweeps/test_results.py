@@ -75,7 +75,7 @@ def test_trials_are_chosen_by_their_settings(results, place):
         assert (norms(part.frame), part.frame["error"].to_list()) == ([2.0, 2.0], [0.001, 0.002])
         assert part.over_seeds()["of"].to_list() == [2]
         with pytest.raises(SpecError, match=r"where must choose trials by a setting \(prompts.pattern_norm, seed, .*"
-                                            "got 'error<0.1'; give conditions on outcomes to over_seeds"):
+                                            "got 'error<0.1'; to choose points by an outcome, .* write over_seeds"):
             table.where("seed=0", "error<0.1")
         with pytest.raises(IclabError, match="where must leave at least one row, got 'seed=9'"):
             table.where("seed=9")

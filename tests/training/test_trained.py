@@ -53,7 +53,7 @@ def test_inputs_of_the_wrong_size_are_named_where_they_may_have_any(tiny_run, sc
 
 def test_a_dead_network_is_stuck(tiny_run):
     dead = train(with_training(replace(tiny_run, model=SoftmaxMLP()), optimizer=kill))
-    assert dead.status == "stuck at outputs of 0 since step 20; try a smaller learning_rate or a clip_norm"
+    assert dead.status == "stuck since step 20, with outputs that are all 0; try a smaller learning_rate or a clip_norm"
 
 
 def test_weights_that_never_moved_are_stuck(tiny_run):

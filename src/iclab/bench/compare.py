@@ -31,7 +31,7 @@ def compare(rounds: int = 5, say: Callable[[str], None] = lambda text: None) -> 
     try:
         import torch
     except ImportError:
-        raise IclabError("bench needs PyTorch: pip install '.[torch]'") from None
+        raise IclabError("bench needs PyTorch: pip install '.[torch]' in a clone of iclab") from None
     from iclab.bench.torch_mamba import TorchMamba
 
     torch.set_num_threads(cores())

@@ -91,6 +91,7 @@ class ResultFiles:
 
     def __init__(self, out: Path, lab: Lab, formats: Sequence[str] = ()):
         self.out, self.lab, self.formats, self.finished = out, lab, formats, list[Finished]()
+        self._pictures: list[Path] = []
         self._page, self._written = Page(lab.scale, lab.base_seed, str(out / CLAIMS)), time.monotonic()
 
     @property
@@ -102,7 +103,7 @@ class ResultFiles:
         """Write an entry's files, and from time to time those about all entries."""
         self.finished.append(item)
         for plot in item.outcome.plots:
-            plot.write(self.out / FIGURES, self.formats)
+            self._pictures += [path for path in plot.write(self.out / FIGURES, self.formats) if path.suffix != ".csv"]
         for table in item.outcome.tables:
             write_whole(self.out / TABLES / f"{table.name}.csv", table.csv.encode())
         if time.monotonic() - self._written > WRITE_EVERY:
@@ -113,7 +114,7 @@ class ResultFiles:
         plots = [plot.name for item in self.finished for plot in item.outcome.plots]
         tables = [table.name for item in self.finished for table in item.outcome.tables]
         if len(self.finished) == 1:
-            return [*(f"figure: {self.out / FIGURES / f'{name}.svg'}" for name in plots),
+            return [*(f"figure: {path}" for path in self._pictures),
                     *(f"table: {self.out / TABLES / f'{name}.csv'}" for name in tables)]
         return [f"{folder}: {self.out / folder}" for folder, names in ((FIGURES, plots), (TABLES, tables)) if names]
 

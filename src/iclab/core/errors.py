@@ -42,6 +42,14 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     return f"; did you mean {near}?" if near else ""
 
 
+def not_a(field: str, value: Any, wanted: str, advice: str = "") -> SpecError:
+    """The error that says of what kind a value is, and of what kind it must be."""
+    name = type(value).__name__
+    article = "an" if name[0] in "AEIOaeiou" else "a"
+    got = f"the class {value.__name__}" if isinstance(value, type) else f"{article} {name}"
+    return SpecError(f"{field} must be {wanted}, got {got}{advice and '; '}{advice}")
+
+
 def require(holds: bool, field: str, value: Any, rule: str) -> None:
     """Raise `SpecError` naming the field, the rule and the value unless `holds`."""
     if not holds:

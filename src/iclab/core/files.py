@@ -57,4 +57,4 @@ def write_whole(path: Path, content: bytes) -> None:
             os.unlink(temporary)
         if not isinstance(error, OSError):
             raise
-        raise IclabError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+        raise IclabError(f"cannot write {str(path)!r}: {error.strerror or error}; name another path") from None

@@ -46,7 +46,7 @@ def to_json(value: Any) -> Any:
     """A spec as plain JSON values; each spec carries its class name as `kind_of_spec`, a function its name and hash."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)
-                 if not (f.metadata.get("later") and getattr(value, f.name) is f.default)}
+                 if not (f.metadata.get("note") or (f.metadata.get("later") and getattr(value, f.name) is f.default))}
         return {"kind_of_spec": type(value).__name__, **named}
     if isinstance(value, dict):
         return {key: to_json(item) for key, item in value.items()}

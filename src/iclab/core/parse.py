@@ -87,8 +87,9 @@ def hint_of(spec: Any, path: str) -> Any:
     name, _, rest = path.partition(".")
     kind: Any = type(spec)
     hints = _hints(kind)
-    if name not in hints:
-        raise no_such_field(spec, name, hints)
+    known = [field.name for field in dataclasses.fields(spec)]
+    if name not in known:
+        raise no_such_field(spec, name, known)
     if not rest:
         return hints[name]
     inner = getattr(spec, name)

@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, wraps
 from itertools import pairwise
 from typing import Any, TypeVar, dataclass_transform, overload
 
@@ -70,6 +70,11 @@ def schedule(*, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"schedule": True})
 
 
+def note(*, default: Any = None) -> Any:
+    """A field that only describes: programs do not read it, and specs that differ in nothing else are the same."""
+    return dataclasses.field(default=default, compare=False, metadata={"schedule": True, "note": True})
+
+
 def _matrix(spec_: Any, matrix: Any) -> Any:
     return None if matrix is None else np.asarray(matrix, float)
 
@@ -79,7 +84,7 @@ def spec(cls: type[T]) -> type[T]: ...
 @overload
 def spec(*, part: str) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, kw_only_default=True,
-                     field_specifiers=(number, array, rows, later, encoded, part, schedule, dataclasses.field))
+                     field_specifiers=(number, array, rows, later, encoded, part, schedule, note, dataclasses.field))
 def spec(cls: type[T] | None = None, *, part: str | None = None) -> Any:
     """Make a class a frozen keyword-only dataclass; its method `check`, if it has one, runs on every instance.
 
@@ -94,10 +99,30 @@ def spec(cls: type[T] | None = None, *, part: str | None = None) -> Any:
 def _spec_class(cls: type[T], part_: str | None) -> type[T]:
     cls.__post_init__ = _checked  # type: ignore[attr-defined]
     decorated: Any = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    decorated.__init__ = _naming_faults(decorated.__init__)
     decorated._is_spec = True
     if part_ is not None:
         registry.enter(part_, decorated)
     return decorated
+
+
+def _naming_faults(init: Callable[..., None]) -> Callable[..., None]:
+    """The constructor, which says of a value without a field and of an unknown field what `replace` says."""
+    @wraps(init)
+    def named(self: Any, *values: Any, **fields: Any) -> None:
+        try:
+            init(self, *values, **fields)
+        except TypeError:
+            known = [field.name for field in dataclasses.fields(self)]
+            if values:
+                raise SpecError(f"{type(self).__name__} takes its fields by name, got {shown(values[0])} without one; "
+                                f"it has {', '.join(known)}") from None
+            for name in fields:
+                if name not in known:
+                    raise no_such_field(self, name, known) from None
+            raise
+
+    return named
 
 
 def _checked(self: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float
 
-from iclab.core.errors import SpecError, require
+from iclab.core.errors import SpecError, not_a, require
 from iclab.core.parse import import_function
 from iclab.figures.axes import new_axes, put_labels
 from iclab.figures.lettering import field_words, label
@@ -75,6 +75,8 @@ def require_fields(what: str, results: TrialTable, fields: Mapping[str, str | No
                    numbers: Sequence[str]) -> None:
     """Refuse to draw what was not swept or measured, a field that is no number in one of these roles, and several
     trials of one seed at one point."""
+    if not isinstance(results, TrialTable):
+        raise not_a("results", results, "results of a sweep", "give results, not results.frame")
     for role, field in fields.items():
         require(field is None or field in results.axes, role, field,
                 f"be a swept field, one of {', '.join(results.axes)}")

@@ -198,10 +198,19 @@ def _scale_x(axis: Any, x: Sequence[float], log: bool) -> None:
 
 
 def _logarithmic(axis: Any, least: float | None) -> None:
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import FuncFormatter, LogFormatter
 
     axis.set_yscale("log")
     if least is not None:
         axis.set_ylim(bottom=least)
-    axis.yaxis.set_major_formatter(LogFormatter())
-    axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    written = LogFormatter(minor_thresholds=(np.inf, np.inf))  # writes every number it is asked for
+    axis.yaxis.set_major_formatter(written)
+    axis.yaxis.set_minor_formatter(FuncFormatter(
+        lambda value, _: written(value) if _has_room(value, *axis.get_ylim()) else ""))
+
+
+def _has_room(value: float, low: float, high: float) -> bool:
+    """Whether a minor tick of a logarithmic axis may have a label: the fewer, the more decades the axis has."""
+    first = round(value / 10 ** np.floor(np.log10(value) + 1e-9))
+    decades = np.log10(high / low)
+    return bool(decades <= 2.5 and (decades <= 0.5 or first in ((2, 3, 5, 7) if decades <= 1 else (2, 5))))

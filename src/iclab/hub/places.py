@@ -83,7 +83,8 @@ class Repository:
         try:
             import huggingface_hub
         except ImportError:
-            raise IclabError(f"{where} needs the package huggingface_hub: pip install '.[hub]'") from None
+            raise IclabError(f"{where} needs the package huggingface_hub: pip install '.[hub]' in a clone of "
+                             "iclab") from None
         self.library: Any = huggingface_hub
 
     def read(self, name: str) -> bytes | None:

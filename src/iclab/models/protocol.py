@@ -6,6 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float
 
+from iclab.core.errors import not_a
+from iclab.core.spec import is_spec
 from iclab.prompts.prompt import Prompt
 
 
@@ -38,6 +40,23 @@ class Model(Protocol):
     def apply(self, params: Any, columns: Float[Array, "tokens width"]) -> tuple[Float[Array, "*answer"], Any]:
         """The output for one prompt's query (a row of scores for every token where labels are of kind tokens), and a
         named tuple of intermediates for probes to read."""
+
+
+def require_model(value: Any) -> None:
+    """Refuse what lacks something that a model needs, and say what."""
+    if isinstance(value, type):
+        raise not_a("model", value, "a model", f"write {value.__name__}()")
+    if not is_spec(value):
+        raise not_a("model", value, "a model, such as GatedAttention()",
+                    "write @iclab.spec before its class" if hasattr(value, "init") and hasattr(value, "apply") else
+                    "write a class with embedding, init and apply, and @iclab.spec before it")
+    for member in ("embedding", "init", "apply"):
+        if not hasattr(value, member):
+            raise not_a("model", value, "a spec with embedding, init and apply", f"it has no {member}")
+    for member in ("reads", "width", "columns"):
+        if not hasattr(value.embedding, member):
+            raise not_a("model.embedding", value.embedding, "an embedding, such as LabelEmbedding()",
+                        f"it has no {member}")
 
 
 @runtime_checkable

@@ -147,6 +147,7 @@ def _require_attackable(trained: Trained, prompts: Classification) -> None:
             "be a trained run (for a module of a model of iclab's: from_torch(module))")
     require(isinstance(prompts, Classification), "prompts", type(prompts).__name__,
             "be Classification, whose poisoned examples carry a vector; measure other attacks with measure_error")
+    trained.require_readable(prompts)
 
 
 def _unmarked(prompts: Classification) -> Classification:

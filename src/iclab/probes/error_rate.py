@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import stats
 
-from iclab.core.errors import require
+from iclab.core.errors import not_a, require
 from iclab.core.limits import require_test_size
 from iclab.core.parallel import Compiled, each
 from iclab.core.spec import lower
@@ -25,7 +25,7 @@ from iclab.models.forward import forward_batch
 from iclab.probes.kernel_looks import kernel_averages, kernels_can_read
 from iclab.probes.looks import Look, Numbers, Shown
 from iclab.prompts.labels import SIGN, LabelKind, require_answers, require_labels
-from iclab.prompts.prompt import Family, Prompt
+from iclab.prompts.prompt import Family, Prompt, require_family
 from iclab.prompts.randomness import Key, as_key, fold
 from iclab.training.trained import Trained
 
@@ -37,6 +37,8 @@ SCORED = ("class", "tokens")
 """Kinds of labels that are answered by a score for every class."""
 TEST_STREAM = 3
 TEST_BATCH = 500
+ENOUGH = 20
+"""Answers from which one can tell that none is negative."""
 AT_ONCE = 4
 """Most batches drawn by one call; every model judged on them reads the same ones."""
 TESTS_PER_JOB = 5
@@ -53,6 +55,9 @@ class ErrorRate(NamedTuple):
     hinge: float
     """Mean of max(0, 1 - z F); NaN unless labels are signs."""
     prompts: int
+
+    def __str__(self) -> str:
+        return f"error {self.error:.3g} [{self.low:.3g}, {self.high:.3g}] on {self.prompts} prompts"
 
 
 class Interval(NamedTuple):
@@ -71,6 +76,9 @@ def measure_error(predictor: Predictor, prompts: Family, *, count: int = 10_000,
     module in `iclab.torch.predictor`.
     """
     _require_predictor(predictor)
+    require_family(prompts)
+    if isinstance(predictor, Trained):
+        predictor.require_readable(prompts)
     require_test_size(prompts, count, min(count, TEST_BATCH))
     require(0 <= seed < 2**32, "seed", seed, "be a whole number in [0, 2^32)")
     errors, hinge = np.zeros(count), np.full(count, np.nan)
@@ -78,9 +86,12 @@ def measure_error(predictor: Predictor, prompts: Family, *, count: int = 10_000,
     for key, start in zip(zip(*keys, strict=True), range(0, count, TEST_BATCH), strict=True):
         size = min(TEST_BATCH, count - start)
         batch = prompts.sample(Key(*key), size).numpy()
-        answers = np.asarray(predictor(batch), dtype=float)
+        given = np.asarray(predictor(batch))
+        answers = given.astype(float)
         require_labels(prompts.labels, batch.label)
         require_answers(prompts.labels, answers.shape, batch.label, "predictor")
+        if not isinstance(predictor, Trained):  # whose status says that it diverged
+            _require_scores(prompts.labels, given, answers)
         part = slice(start, start + size)
         with jax.enable_x64(True):
             errors[part] = jax.vmap(prompts.labels.error)(jnp.asarray(answers), batch.label)
@@ -101,6 +112,16 @@ def _require_predictor(predictor: Any) -> None:
     require(callable(predictor), "predictor", type(predictor).__name__, "be a function of prompts or a trained run")
 
 
+def _require_scores(labels: LabelKind, given: np.ndarray, answers: np.ndarray) -> None:
+    """Refuse what a function returns if it is no number, and 0 and 1 for signs: a score of 0 is wrong."""
+    missing = int(np.isnan(answers).sum())
+    require(missing == 0, "predictor", f"NaN in {missing} of {answers.size}", "return numbers")
+    if labels == SIGN:
+        either = given.size >= ENOUGH and set(np.unique(answers)) == {0.0, 1.0}
+        require(given.dtype != bool and not either, "predictor", "True and False" if given.dtype == bool else "0 and 1",
+                "return scores whose signs are the answers (0 is always wrong); write 2 * answer - 1")
+
+
 def batch_keys(seed: int, batches: int) -> Key:
     """The keys of the batches of a test."""
     return fold(as_key(seed), np.arange(batches), TEST_STREAM)
@@ -118,6 +139,9 @@ def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], se
     read the models and the tests.
     """
     for test in tests:
+        for trained in models:
+            require_trained(trained)
+            trained.require_readable(test)
         require_test_size(test, count, TEST_BATCH)
     batches = -(-count // TEST_BATCH)
     at_once = next(n for n in range(AT_ONCE, 0, -1) if batches % n == 0)
@@ -140,6 +164,13 @@ def average(judge: Judge, models: Sequence[Trained], tests: Sequence[Family], se
                 totals[i, j] = value if batch_keys_ is keys[0] else totals[i, j] + value
     return np.stack([np.stack([np.asarray(totals[i, j]) / len(keys) for j in range(len(samplers))])
                      for i in range(len(readers))])
+
+
+def require_trained(trained: Any) -> None:
+    """Refuse what is no trained run where its weights are read, not only its answers."""
+    if not isinstance(trained, Trained):
+        advice = "measure_error takes any predictor" if callable(trained) else ""
+        raise not_a("trained", trained, "a trained run, as train returns it", advice)
 
 
 def _require_classification(labels: LabelKind, readers: Sequence[tuple[Any, Any]], batch: Prompt) -> None:
@@ -197,6 +228,8 @@ def model_errors(models: Sequence[Trained], tests: Sequence[Family], *, count: i
     Run i draws its test prompts with `seeds[i]`, the same random bits in every test. `count` is rounded up to whole
     batches of 500. `progress(done, total)` is called as jobs finish.
     """
+    for test in tests:
+        require_family(test, "tests")
     labels = common_labels(tests)
     require(measure in ("error", "hinge"), "measure", measure, "be error or hinge")
     require(measure == "error" or labels == SIGN, "measure", measure, f"be error for labels of kind {labels.name}")

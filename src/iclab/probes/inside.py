@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from iclab.core.errors import require
 from iclab.probes.error_rate import average, averages
 from iclab.probes.looks import Look, Numbers, Shown
 from iclab.prompts.prompt import Family
@@ -83,6 +84,7 @@ def gate_profiles(models: Sequence[Trained], prompts: Family, *, count: int = 10
 
 def _gate_sums(shown: Shown) -> Float[Numbers, "4 layers examples"]:
     """For clean and for poisoned examples, nearest first: their gates, summed, and their number, per prompt."""
+    require(shown.gates is not None, "the model's intermediates", "none", "have gates for this probe")
     gates, outlier = shown.gates[:, :, -2::-1], shown.outlier[:, -2::-1][:, None]
     number = shown.arrays.ones_like(gates)
     return shown.arrays.stack([(values * mask).mean(0) for mask in (~outlier, outlier) for values in (gates, number)])

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from iclab.core.errors import require
+from iclab.core.errors import not_a, require
 from iclab.models.forward import forward_batch
-from iclab.models.protocol import ShowsGates
+from iclab.models.protocol import ShowsGates, ShowsScores
 from iclab.prompts.prompt import Prompt
 
 Numbers = Array | np.ndarray
@@ -67,5 +67,7 @@ class Look:
         outputs, seen = forward_batch(model, params, batch)
         if not self.inside:
             return Shown(outputs, batch.label)
+        if not isinstance(seen, ShowsScores):
+            raise not_a("the model's intermediates", seen, "a named tuple with scores (layers x tokens) for this probe")
         return Shown(outputs, batch.label, seen.scores, seen.gates if isinstance(seen, ShowsGates) else None,
                      batch.truth.pattern, batch.truth.outlier)

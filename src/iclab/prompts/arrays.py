@@ -11,17 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from iclab.core.errors import SpecError, did_you_mean, require
-from iclab.core.spec import array, encoded, number, require_count, spec
+from iclab.core.errors import SpecError, did_you_mean, require, shown
+from iclab.core.spec import array, encoded, note, number, require_count, spec
 from iclab.prompts.attacks import placement_code, rule_code
 from iclab.prompts.prompt import Family, Prompt, Truth
 from iclab.prompts.randomness import Bits, Key, TokenWords, as_key, draw_bits, uniform23
 from iclab.prompts.roles import carried_labels, check_context, draw_roles, stratified_cells
 from iclab.prompts.tasks import Task, tasks_code
 
+FEW = 20
+"""Classes that labels of any kind may have without being named."""
 ARGUMENTS = ("classes", "perturb", "standardize", "holdout", "holdout_seed")
 """What `from_labelled` and `from_csv` take besides fields."""
-MADE = ("rows", "poisoned", "dimension", "class_sizes")
+MADE = ("rows", "poisoned", "dimension", "class_sizes", "class_names")
 """The fields that they make."""
 
 
@@ -54,10 +56,15 @@ class ArrayPrompts(Family):
     """Where poisoned examples stand: random, far from the query, close to it."""
     tasks: str | tuple[Task, ...] = encoded(tasks_code, default="all")
     """all, cyclic:U, unseen:U, or pairs of class positions."""
+    class_names: tuple[str, ...] | None = note()
+    """What each class is called."""
 
     def check(self) -> None:
         require_count(self, "prompt_length", 1)
         check_context(self, self.task_patterns)
+        require(self.outlier_fraction == 0 or self.poisoned is not self.rows, "outlier_fraction", self.outlier_fraction,
+                "be 0 without perturb, which makes what poisoned examples look like (perturb=lambda rows: rows poisons "
+                "their labels only)")
 
     def elsewhere(self, name: str) -> str | None:
         """The arguments from which the rows were made are not kept."""
@@ -115,16 +122,19 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
     `ArrayPrompts`.
     """
     require_arguments(fields, (*ARGUMENTS, "names"))
+    require(perturb is None or callable(perturb), "perturb", perturb,
+            "be a function of rows, such as lambda rows: rows + 3")
     inputs, labels = np.asarray(inputs, dtype=np.float64), np.asarray(labels)
     require(inputs.ndim == 2, "inputs", inputs.shape, "have shape (rows, dimension)")
     require(labels.shape == inputs.shape[:1], "labels", labels.shape, f"have shape ({inputs.shape[0]},)")
     require(bool(np.isfinite(inputs).all()), "inputs", "NaN or infinity", "be finite")
-    classes = np.unique(labels).tolist() if classes is None else list(classes)
+    classes = _distinct(labels) if classes is None else list(classes)
     require(len(set(classes)) == len(classes) >= 2, "classes", classes, "name at least two different classes")
     parts = [np.flatnonzero(labels == name) for name in classes]
     for name, part in zip(classes, parts, strict=True):
         require(len(part) > 0, "classes", name, "occur in labels")
         require(holdout is None or len(part) > 1, "classes", name, "have two rows or more if some are held out")
+    fields["class_names"] = tuple(map(str, classes))
     held = [] if holdout is None else _drawn(parts, holdout, holdout_seed)
     if standardize:
         known = np.delete(inputs, np.concatenate(held), axis=0) if held else inputs
@@ -133,6 +143,16 @@ def from_labelled(inputs: Any, labels: Any, *, classes: Sequence[Any] | None = N
         return _of_rows(inputs, parts, perturb, fields)
     others = [np.setdiff1d(part, gone) for part, gone in zip(parts, held, strict=True)]
     return _of_rows(inputs, others, perturb, fields), _of_rows(inputs, held, perturb, fields)
+
+
+def _distinct(labels: np.ndarray) -> list[Any]:
+    """The different labels, in order; refused where they look like measurements or numbers of rows."""
+    distinct = np.unique(labels)
+    broken = np.issubdtype(labels.dtype, np.floating) and bool((distinct != np.round(distinct)).any())
+    if len(distinct) > FEW and (broken or 2 * len(distinct) > len(labels)):
+        raise SpecError(f"labels must be classes, got {len(distinct)} different ones in {len(labels)} rows, such as "
+                        f"{shown(distinct[0].item())}; choose another column, or name them in classes")
+    return distinct.tolist()
 
 
 def _drawn(parts: list[np.ndarray], fraction: float, seed: int) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from iclab.core.errors import require
+from iclab.core.errors import not_a, require
 from iclab.core.html import Token, tokens
 from iclab.core.limits import LARGEST, require_batch
 from iclab.core.spec import lower
@@ -126,6 +126,20 @@ class Family:
     def prompts(self, bits: Any) -> Prompt:
         """The batch of prompts that the bits determine."""
         return jax.vmap(lambda words: self.draw(jax.random.wrap_key_data(words, impl="threefry2x32")))(bits)
+
+
+def require_family(value: Any, field: str = "prompts") -> None:
+    """Refuse what is no distribution of prompts, and say what was meant."""
+    if isinstance(value, Family):
+        return
+    advice = ""
+    if isinstance(value, Prompt):
+        advice = "give the distribution that the batch was drawn from"
+    elif isinstance(value, tuple) and any(isinstance(item, Family) for item in value):
+        advice = "unpack the pair: training, test = ..."
+    elif isinstance(value, type) and issubclass(value, Family):
+        advice = f"write {value.__name__}()"
+    raise not_a(field, value, "a distribution of prompts, such as Classification()", advice)
 
 
 @partial(jax.jit, static_argnums=2)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float
 
-from iclab.core.errors import IclabError, did_you_mean, require, shown
+from iclab.core.errors import IclabError, SpecError, did_you_mean, require, shown
 from iclab.core.files import read_file
 from iclab.prompts.arrays import ARGUMENTS, ArrayPrompts, from_labelled, require_arguments
 
@@ -38,12 +38,13 @@ def from_csv(path: str | Path, *, label: str, columns: Sequence[str] | None = No
         require(not isinstance(value, str), field, value, "be a list of names")
     require(columns is None or not drop, "drop", drop, "be left out where columns are given")
     table = _read(path)
+    _require_header(table, path)
     chosen = [name for name in table.columns if name not in (label, *drop)] if columns is None else list(columns)
     for field, names in (("label", [label]), ("columns", chosen), ("drop", drop)):
         for name in names:
-            require(name in table.columns, field, name,
-                    f"be in the header of {str(path)!r} ({', '.join(table.columns)})"
-                    f"{did_you_mean(name, table.columns)}")
+            if name not in table.columns:
+                raise SpecError(f"{field} must be in the header of {str(path)!r}, got {shown(name)}"
+                                f"{did_you_mean(name, table.columns)}; it has {', '.join(table.columns)}")
     require(len(chosen) > 0, "columns", chosen, "name at least one column")
     require(len(set(chosen)) == len(chosen), "columns", chosen, "be different")
     require(label not in chosen, "columns", label, "not name the column of labels")
@@ -56,7 +57,30 @@ def _read(path: str | Path) -> pl.DataFrame:
     try:
         return pl.read_csv(read_file(path, "CSV file"), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
-        raise IclabError(f"CSV file {str(path)!r} cannot be read: {str(error).splitlines()[0]}") from None
+        commas = "more fields than defined" in str(error)
+        raise IclabError(f"CSV file {str(path)!r} cannot be read: " + (
+            "a row has more fields than the header; commas must separate fields, and decimals have a point" if commas
+            else str(error).splitlines()[0])) from None
+
+
+def _require_header(table: pl.DataFrame, path: str | Path) -> None:
+    """Refuse a file whose first line names no columns, or separates them by something else than commas."""
+    first = table.columns
+    for separator, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(first) == 1 and separator in first[0]:
+            raise IclabError(f"CSV file {str(path)!r} must separate fields by commas, got {shown(first[0])}, with "
+                             f"{word}; write it anew with commas")
+    if all(_is_number(name) for name in first):
+        raise IclabError(f"CSV file {str(path)!r} must begin with a line that names its columns, got "
+                         f"{shown(', '.join(first))}, which looks like data")
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name.partition("_duplicated_")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _complete(column: pl.Series) -> pl.Series:

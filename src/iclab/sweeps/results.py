@@ -92,8 +92,8 @@ class TrialTable:
         """The trials that meet all conditions on settings, such as `prompts.outlier_fraction=0.6` or `seed in 0,1`."""
         settings = [name for name in (*self.axes, *SETTINGS) if name in self.frame.columns]
         for text in parted(conditions, settings)[1]:
-            raise SpecError(f"where must choose trials by a setting ({', '.join(settings)}), got {text!r}; give "
-                            "conditions on outcomes to over_seeds, which drops no seed for its own")
+            raise SpecError(f"where must choose trials by a setting ({', '.join(settings)}), got {text!r}; to "
+                            f"choose points by an outcome, averaged over all their seeds, write over_seeds([{text!r}])")
         numbered = filtered(self.frame.with_row_index(NUMBER), conditions)
         return self._of(_require_rows(numbered, conditions, self.frame)[NUMBER].to_list())
 

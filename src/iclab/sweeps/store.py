@@ -208,4 +208,5 @@ def check_writable(folder: str | Path) -> None:
         probe.write_bytes(b"")
         probe.unlink(missing_ok=True)
     except OSError as error:
-        raise IclabError(f"out must be a folder that can be written, got {str(folder)!r} ({error.strerror})") from None
+        raise IclabError(f"out must be a folder that can be written, got {str(folder)!r} "
+                         f"({error.strerror}); name another folder") from None

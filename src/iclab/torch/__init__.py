@@ -15,7 +15,7 @@ from __future__ import annotations
 try:
     import torch  # noqa: F401
 except ImportError:
-    raise ImportError("iclab.torch needs PyTorch: pip install '.[torch]'") from None
+    raise ImportError("iclab.torch needs PyTorch: pip install '.[torch]' in a clone of iclab") from None
 
 from iclab.torch.chain_module import ChainAttentionModule
 from iclab.torch.convert import from_torch, to_torch

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from torch import nn
 
-from iclab.core.errors import SpecError, require
+from iclab.core.errors import SpecError, not_a, require
 from iclab.core.identity import canonical
 from iclab.models.forward import reader
 from iclab.torch.chain_module import ChainAttentionModule
@@ -27,6 +27,9 @@ MODULES: dict[type, type[PromptModule]] = {cls.spec_type: cls for cls in (GatedA
 
 def to_torch(source: Trained | Run) -> PromptModule:
     """The model of a trained run as a PyTorch module with the same weights; of a run, with its starting weights."""
+    if not isinstance(source, Trained | Run):
+        own = "iclab.torch.predictor(module) measures a module of your own" if isinstance(source, nn.Module) else ""
+        raise not_a("source", source, "a trained run or a Run", own)
     run, params = (source.run, source.params) if isinstance(source, Trained) else (source, begin(source).params)
     kind = type(run.model)
     require(kind in MODULES, "model", kind.__name__,

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 from iclab.core.errors import SpecError, require
 from iclab.core.limits import LARGEST
@@ -45,6 +46,15 @@ class PromptBatch(NamedTuple):
         step = None if self.step is None else self.step.to(*args, **options)
         x, y, label = (part.to(*args, **options) for part in (self.x, self.y, self.label))
         return PromptBatch(x, y, label, step)
+
+
+def _refuse_to_collate(batches: Any, **_: Any) -> Any:
+    """A `DataLoader` with a batch size would make a batch of batches."""
+    raise SpecError("batch_size of the DataLoader must be None, since each item is a whole batch; write "
+                    "iclab.torch.prompt_loader(dataset)")
+
+
+default_collate_fn_map[PromptBatch] = _refuse_to_collate
 
 
 def as_tensors(prompts: Prompt) -> PromptBatch:

@@ -8,13 +8,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from iclab.core.errors import require
+from iclab.core.errors import not_a, require
 from iclab.prompts.labels import SIGN, VECTOR, require_answers
 from iclab.training.run import Training
 
 
 def _require_like(outputs: Tensor, label: Tensor) -> None:
     """Refuse outputs that PyTorch would broadcast against the labels, such as those of `Linear(k, 1)`."""
+    if not isinstance(outputs, Tensor):
+        raise not_a("outputs", outputs, "a tensor", "where a module returns a pair, take its first part")
     require_answers(SIGN if label.ndim <= 1 else VECTOR, tuple(outputs.shape), label, "module")
 
 

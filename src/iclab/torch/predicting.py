@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -24,12 +25,28 @@ def predictor(module: Callable[..., Tensor]) -> Callable[[Prompt], np.ndarray]:
     """
     def predict(prompts: Prompt) -> np.ndarray:
         with torch.inference_mode(), _evaluating(module):
-            outputs = module(*(_like(module, part) for part in as_tensors(prompts).inputs))
+            inputs = [_like(module, part) for part in as_tensors(prompts).inputs]
+            _require_takes(module, inputs)
+            outputs = module(*inputs)
         if not isinstance(outputs, Tensor):
             raise SpecError(f"module must return a tensor of outputs, got {type(outputs).__name__}")
         return outputs.to("cpu", torch.float64).numpy()
 
     return predict
+
+
+def _require_takes(module: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
+    """Refuse a module that does not take as many inputs, where Python can tell."""
+    try:
+        signature = inspect.signature(module.forward if isinstance(module, nn.Module) else module)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        call = "module(x, y)" if len(inputs) == 2 else "module(x, y, step)"
+        raise SpecError(f"module must be callable as {call}, got {type(module).__name__}{signature} ({error})"
+                        ) from None
 
 
 @contextmanager

@@ -90,4 +90,4 @@ def need(extra: str, *modules: str) -> None:
             importlib.import_module(module)
         except ImportError as error:
             raise IclabError(f"a log in {extra} needs the package {module.partition('.')[0]}: "
-                             f"pip install '.[{extra}]' ({error})") from None
+                             f"pip install '.[{extra}]' in a clone of iclab ({error})") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import jax
 import optax
 
-from iclab.core.errors import require
+from iclab.core.errors import not_a, require
 from iclab.core.spec import number, part, replace, require_choice, require_count, require_range, schedule, spec
 from iclab.models import GatedAttention
+from iclab.models.protocol import require_model
 from iclab.prompts import Classification
+from iclab.prompts.prompt import require_family
 from iclab.training.losses import LOSSES
 
 BACKENDS = ("auto", "xla", "fused")
@@ -112,7 +115,22 @@ class Run:
     def check(self) -> None:
         for field in ("init_seed", "data_seed"):
             require_count(self, field, 0, below=2**32)
+        require_model(self.model)
+        require_family(self.prompts)
+        if not isinstance(self.training, Training):
+            raise not_a("training", self.training, "a Training, such as Training(steps=1000)")
         self._check_match()
+
+    def elsewhere(self, name: str) -> str | None:
+        """The path of a field of one of its parts."""
+        for field in dataclasses.fields(self):
+            part = getattr(self, field.name, None)
+            if part is None and callable(field.default_factory):  # before it is made
+                part = field.default_factory()
+            if dataclasses.is_dataclass(part) and any(name == inner.name for inner in dataclasses.fields(part)):
+                test = f", or test.{name} in a sweep" if field.name == "prompts" else ""
+                return f"it is a field of its {field.name}: {field.name}.{name}{test}"
+        return None
 
     def _check_match(self) -> None:
         """The model must read the labels of its prompts, and the loss must suit them."""

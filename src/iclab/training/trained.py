@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from iclab.core.errors import not_a, require
 from iclab.core.html import chart, table
 from iclab.core.spec import lower
 from iclab.models import forward
+from iclab.prompts.prompt import Family, Prompt, require_family
 from iclab.training.losses import loss_function
 from iclab.training.run import Run
 from iclab.training.sgd import begin
@@ -66,7 +68,7 @@ class Trained:
             return f"stuck at a loss of {last:.3g}; try a larger learning_rate or init_scale{self._or_scale}"
         if outputs_are_zero:
             step = int(self.steps[len(flat) - np.argmin(flat[::-1])])
-            return (f"stuck at outputs of 0 since step {step}; try a smaller learning_rate or a clip_norm"
+            return (f"stuck since step {step}, with outputs that are all 0; try a smaller learning_rate or a clip_norm"
                     f"{self._or_scale}")
         # A run that lowered its loss has moved its weights: no need to draw its starting weights again.
         if last > first / 2 and self._at_starting_weights():
@@ -103,12 +105,32 @@ class Trained:
              self.status)])
         return words + chart(self.steps.tolist(), self.loss.tolist(), "training loss by step")
 
+    def require_readable(self, prompts: Family) -> None:
+        """Refuse prompts whose labels or columns are not such as the model was trained on."""
+        require_family(prompts)
+        kind = self.run.prompts.labels.name
+        require(prompts.labels.name == kind, f"labels of {type(prompts).__name__}", prompts.labels.name,
+                f"be of the kind that the model was trained on, {kind!r}")
+        self._require_dimension(prompts.dimension)
+
+    def _require_dimension(self, dimension: int) -> None:
+        trained, width = self.run.prompts.dimension, self.run.model.embedding.width
+        require(dimension == trained or width(dimension) == width(trained), "dimension of the prompts", dimension,
+                f"be that of the model's training, {trained}")
+
+    def _require_batch(self, prompts: Any) -> None:
+        if not isinstance(prompts, Prompt):
+            raise not_a("prompts", prompts, "a batch of prompts, such as Classification().sample(0, 100)")
+        self._require_dimension(np.shape(prompts.x)[-1])
+
     def predict(self, prompts: Any) -> np.ndarray:
         """Scores of a batch of prompts: a trained run is a predictor."""
+        self._require_batch(prompts)
         return np.asarray(_scores(lower(self.run.model), self.params, prompts))
 
     def look(self, prompts: Any) -> tuple[np.ndarray, Any]:
         """Scores and the model's named intermediates for a batch of prompts."""
+        self._require_batch(prompts)
         return jax.tree.map(np.asarray, _outputs(lower(self.run.model), self.params, prompts))
 
     __call__ = predict

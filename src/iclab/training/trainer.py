@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from typing import Any
 
 import jax
 import numpy as np
 
-from iclab.core.errors import IclabError, SpecError, require
+from iclab.core.errors import IclabError, SpecError, not_a, require
 from iclab.core.identity import canonical
 from iclab.core.parallel import default_workers, each
 from iclab.core.spec import replace
@@ -25,6 +26,7 @@ from iclab.training.records import Snapshot
 from iclab.training.run import Run
 from iclab.training.sgd import Probe
 from iclab.training.size import check_size
+from iclab.training.traced import check_model
 from iclab.training.trained import Trained
 
 __all__ = ["Interrupted", "MemoryLimit", "Progress", "Recorded", "train", "train_many"]
@@ -41,6 +43,7 @@ def train(run: Run, *, start: Trained | None = None, probe: Probe | None = None,
 
     `callbacks` follow the training as it happens.
     """
+    _require_run(run, "train_many takes a list of runs" if isinstance(run, (list, tuple)) else "")
     return train_many([run], starts=[start], probe=probe, progress=progress, recorded=recorded, callbacks=callbacks,
                       width=1)[0]
 
@@ -58,7 +61,11 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
     prompts once, `workers` the number of concurrent packs; `memory` bounds the bytes that they need in all. Setting
     `stop` ends the work with `Interrupted`.
     """
+    if isinstance(runs, Run):
+        raise not_a("runs", runs, "a list of runs", "train takes a single one")
     runs = list(runs)
+    for run in runs:
+        _require_run(run)
     followers = Followers(callbacks, runs)
     starts = [None] * len(runs) if starts is None else list(starts)
     for run, start in zip(runs, starts, strict=True):
@@ -66,7 +73,10 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
         _check_start(run, start, probe)
     workers = workers or default_workers()
     share = None if memory is None else memory // workers
-    packs = [pack for group in by_structure(runs, starts)
+    groups = by_structure(runs, starts)
+    for group in groups:
+        check_model(runs[group[0]])
+    packs = [pack for group in groups
              for pack in _fitting_packs(runs, starts, group, width, shared, probe, share)]
     meter = _Meter(sum(runs[i].training.steps for pack in packs for i in set(pack.members)), progress)
     programs = [pack_program(pack, probe) for pack in packs]
@@ -97,6 +107,11 @@ def train_many(runs: Sequence[Run], *, starts: Sequence[Trained | None] | None =
         followers.stop(error)
         raise
     return results  # type: ignore[return-value]
+
+
+def _require_run(run: Any, advice: str = "") -> None:
+    if not isinstance(run, Run):
+        raise not_a("run", run, "a Run", advice or ("write Run(model=...)" if hasattr(run, "apply") else ""))
 
 
 def _check_start(run: Run, start: Trained | None, probe: Probe | None) -> None:
