@@ -22,7 +22,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.claims import Check
 from iclab.lab.entries import Entry, Findings, Part, Size
 from iclab.lab.estimates import Difference, Mean
-from iclab.lab.laboratory import Lab
+from iclab.lab.laboratory import Lab, per_seed
 from iclab.models import GatedAttention, SoftmaxMLP
 from iclab.probes import measure_error
 from iclab.probes.regressors import clean_step_rate, descent_predictor, huber_predictor, ridge_predictor
@@ -96,8 +96,9 @@ def between_estimators(errors: Errors) -> list[Check]:
 def run(lab: Lab) -> Findings:
     """Train the three models, test them and the estimators under both rules."""
     size, shape = lab.size, (len(RULES), len(FRACTIONS))
-    models = {name: lab.errors(lab.train_seeds(a_run(name, size.steps)), tests()).reshape(-1, *shape)
-              for name in MODELS}
+    runs = {name: per_seed(a_run(name, size.steps), lab.seeds()) for name in MODELS}
+    trained = iter(lab.train([run for of in runs.values() for run in of]))  # side by side
+    models = {name: lab.errors([next(trained) for _ in of], tests()).reshape(-1, *shape) for name, of in runs.items()}
     references = {name: np.reshape(values, shape)
                   for name, values in lab.remember(reference_errors, size.prompts).items()}
     errors = Errors(models, references)

@@ -24,7 +24,7 @@ from iclab.figures.plots import Curve, Panel, curve_figure
 from iclab.lab.claims import Check
 from iclab.lab.entries import Entry, Findings, Part, Size
 from iclab.lab.estimates import Mean
-from iclab.lab.laboratory import Lab
+from iclab.lab.laboratory import Lab, per_seed
 from iclab.papers.beyond.regression_settings import averaging, linear_run
 from iclab.probes.regressors import descent_predictor
 from iclab.prompts.regression import Regression
@@ -76,9 +76,12 @@ def run(lab: Lab) -> Findings:
     """Train on both kinds of tasks for several lengths, and compare with the closed form."""
     size, differences = lab.size, {}
     lengths = [size.steps // divisor for divisor in DIVISORS]
-    for name, prompts in PROMPTS.items():
-        measured = [lab.remember(apart, lab.train_seeds(a_run(prompts, steps, size.batch)), size.prompts)
-                    for steps in lengths]
+    runs = {(name, steps): per_seed(a_run(prompts, steps, size.batch), lab.seeds())
+            for steps in reversed(lengths) for name, prompts in PROMPTS.items()}
+    trained = iter(lab.train([run for of in runs.values() for run in of]))  # side by side, the longest first
+    models = {key: [next(trained) for _ in of] for key, of in runs.items()}
+    for name in PROMPTS:
+        measured = [lab.remember(apart, models[name, steps], size.prompts) for steps in lengths]
         differences[name] = np.stack([np.asarray(values) for values in measured], axis=1)
     trained_on = [steps * size.batch for steps in lengths]
     plot = curve_figure("regression.step", "Linear attention and one step of gradient descent",
