@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 LINKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
-SLOW = {"playground", "weights_in_pytorch", "real_mamba", "token_prompts"}
+SLOW = {"playground", "weights_in_pytorch", "real_mamba", "token_prompts", "dynamics", "interventions",
+        "your_own_attack"}
 """Pages whose programs take more than three seconds."""
 
 OPTIONAL = {"torch": "torch", "equinox": "frameworks", "flax": "frameworks"}

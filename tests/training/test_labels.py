@@ -82,10 +82,10 @@ CASES = {"number": (LINEAR, Regression(), TRAINING),
          "vector": (replace(LINEAR, embedding=VectorEmbedding(size=2)), Maps(), TRAINING),
          "class": (replace(LINEAR, embedding=VectorEmbedding(size=3)), Clusters(),
                    replace(TRAINING, loss="cross_entropy", learning_rate=0.1))}
-KINDS = ["number", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vector", "class"))]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CASES))
 def test_every_kind_of_label_trains_and_is_measured(name, tmp_path):
     model, prompts, training = CASES[name]
     run = Run(model=model, prompts=prompts, training=training)

@@ -96,7 +96,7 @@ def test_a_users_optimizer_and_loss(tiny_run):
     ({"learning_rate": -1.0}, "learning_rate must be in (0, inf), got -1.0"),
     ({"optimizer": "magic"}, "optimizer must be the name of an optax optimizer"),
     ({"optimizer": "apply_updates"}, "optimizer must be the name of an optax optimizer"),
-    ({"loss": "zero"}, "loss must be one of hinge, squared, logistic, cross_entropy, got 'zero'"),
+    ({"loss": "zero"}, "loss must be one of hinge, squared, logistic, cross_entropy, token_cross_entropy, got 'zero'"),
 ])
 def test_bad_fields_are_named(changes, message):
     with pytest.raises(SpecError) as error:

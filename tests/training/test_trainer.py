@@ -73,6 +73,7 @@ def test_progress_reaches_the_whole(mixed_runs):
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_steps(tiny_run):
     def temporary(steps):
         setup = Setup.of(tiny_run)

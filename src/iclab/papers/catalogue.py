@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from iclab import papers
 from iclab.core import registry
-from iclab.core.errors import IclabError, require
+from iclab.core.errors import IclabError, did_you_mean, require
 from iclab.lab.entries import Entry
 from iclab.papers.references import ASKED_FOR, OURS, SOURCES
 
@@ -59,8 +58,8 @@ def chosen_entries(ids: Sequence[str]) -> list[Entry]:
             continue
         if name not in known and not name.endswith(".py"):
             rooms = list(dict.fromkeys(entry.room for entry in entries.values()))
-            near = [id_ for id_ in known if name in id_.split(".")] or difflib.get_close_matches(name, [*known, *rooms])
-            advice = f"; did you mean {' or '.join(near)}?" if near else ""
+            parts = [id_ for id_ in known if name in id_.split(".")]
+            advice = f"; did you mean {' or '.join(parts)}?" if parts else did_you_mean(name, [*known, *rooms])
             raise IclabError(f"id must be one of those that iclab list shows, one of {', '.join(rooms)}, or a Python "
                              f"file with an ENTRY, got {name!r}{advice}")
         entry = known[name] if name in known else own_entry(name)
